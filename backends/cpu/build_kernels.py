@@ -1,0 +1,95 @@
+"""How the C kernels are compiled into the module ``flambeau_cpu._kernels``.
+
+Every family file is compiled once per instruction set with the macro FB_ISA
+naming it; the registry picks one set at run time, so a single binary serves
+baseline x86-64, AVX2 and AVX-512 machines.  Other architectures get the
+baseline only.
+
+Environment: FLAMBEAU_CPU_CFLAGS adds compiler flags, FLAMBEAU_CPU_SANITIZE=1
+builds with AddressSanitizer and UBSan.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cffi import FFI
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+KERNELS = Path("flambeau_cpu/kernels")
+SHARED = ("registry", "driver", "memory")
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+SETS = {
+    "baseline": [],
+    "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c", "-mbmi2", "-mprefer-vector-width=512"],
+}
+# No -ffast-math: NaN, infinities and signed zeros keep their meaning.
+FLAGS = ["-O3", "-std=gnu11", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden", "-Wall", "-Wextra"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+
+NEEDS_COMPILER = """
+flambeau-cpu compiles its kernels and found no C compiler.
+Install one (Debian and Ubuntu: apt-get install gcc python3-dev; Fedora: dnf install gcc python3-devel;
+macOS: xcode-select --install), or name it: CC=/path/to/cc.
+"""
+
+
+def families() -> list[str]:
+    text = (ROOT / KERNELS / "families.h").read_text()
+    return [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.lstrip().startswith("X(")]
+
+
+def extension() -> Extension:
+    ffi = FFI()
+    ffi.cdef((ROOT / "flambeau_cpu/interface.h").read_text())
+    ffi.set_source("flambeau_cpu._kernels", '#include "registry.h"', include_dirs=[str(KERNELS)])
+    return ffi.distutils_extension(tmpdir="build/cffi", verbose=False)
+
+
+class BuildKernels(build_ext):
+    """build_ext that compiles (file, instruction set) pairs side by side."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if not shutil.which(os.environ.get("CC", "cc").split()[0]):
+            raise SystemExit(NEEDS_COMPILER)
+        extra = os.environ.get("FLAMBEAU_CPU_CFLAGS", "").split()
+        if os.environ.get("FLAMBEAU_CPU_SANITIZE"):
+            extra += SANITIZE
+        sets = SETS if X86 else {"baseline": []}
+        define = [("FB_X86", "1")] if X86 else []
+        # The slowest first, so that no core idles at the end.
+        jobs = sorted(
+            ((name, isa) for name in families() for isa in sets),
+            key=lambda job: -(ROOT / KERNELS / f"{job[0]}.c").stat().st_size,
+        )
+        jobs += [(name, "baseline") for name in SHARED]
+
+        newest_header = max(path.stat().st_mtime for path in (ROOT / KERNELS).glob("*.h"))
+
+        def build(job: tuple[str, str]) -> list[str]:
+            name, isa = job
+            done = Path(self.build_temp) / isa / KERNELS / f"{name}.o"
+            source_time = max(newest_header, (ROOT / KERNELS / f"{name}.c").stat().st_mtime)
+            if not self.force and done.exists() and done.stat().st_mtime > source_time:
+                return [str(done)]
+            return self.compiler.compile(
+                [str(KERNELS / f"{name}.c")],
+                output_dir=str(Path(self.build_temp) / isa),
+                macros=[("FB_ISA", isa), *define],
+                include_dirs=[str(KERNELS)],
+                extra_postargs=[*FLAGS, *sets[isa], *extra],
+            )
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = [name for names in pool.map(build, jobs) for name in names]
+        ext.extra_objects = objects
+        ext.extra_compile_args = ["-O2", "-fopenmp", *extra]
+        ext.extra_link_args = ["-fopenmp", *extra]
+        super().build_extension(ext)

@@ -1,0 +1,20 @@
+typedef ... fb_kernel;
+int fb_supports(const char *isa);
+int fb_use(const char *isa);
+const fb_kernel *fb_find(const char *name, int dtype);
+const char *fb_kernel_name(int family, int index, int *dtype);
+void fb_set_threads(int threads);
+int fb_get_threads(void);
+int64_t fb_call(const fb_kernel *kernel, void *, void *, void *, void *, void *, void *, void *, void *,
+                const int64_t *q);
+int64_t fb_call_n(const fb_kernel *kernel, void *const *p, const int64_t *q);
+void fb_run1(const fb_kernel *kernel, int64_t n, void *out);
+void fb_run2(const fb_kernel *kernel, int64_t n, void *out, void *a);
+void fb_run3(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b);
+void fb_run4(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b, void *c);
+void fb_walk(const fb_kernel *kernel, const int64_t *plan, void *out, void *a, void *b, void *c, void *d);
+void *fb_allocate(size_t bytes);
+void fb_release(void *memory);
+size_t fb_trim(size_t keep);
+int64_t fb_cached_bytes(void);
+int64_t fb_live_bytes(void);

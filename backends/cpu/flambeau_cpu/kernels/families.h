@@ -1,0 +1,3 @@
+/* One line for each <family>.c whose kernels Python can find. */
+#define FB_FAMILIES \
+    X(arithmetic)

@@ -1,0 +1,88 @@
+/* Finds kernels by name, runs them, and owns what is global: threads and the
+ * instruction set in use.  Compiled once, for the baseline. */
+#include "registry.h"
+#include "families.h"
+
+#define DECLARE(family, isa) extern FB_PASTE_TABLE(family, isa)
+#define FB_PASTE_TABLE(family, isa) const fb_kernel fb_##family##_##isa[];
+
+#define X(family) DECLARE(family, baseline)
+FB_FAMILIES
+#undef X
+static const fb_kernel *const baseline[] = {
+#define X(family) fb_##family##_baseline,
+    FB_FAMILIES
+#undef X
+    NULL};
+
+#ifdef FB_X86
+#define X(family) DECLARE(family, avx2)
+FB_FAMILIES
+#undef X
+static const fb_kernel *const avx2[] = {
+#define X(family) fb_##family##_avx2,
+    FB_FAMILIES
+#undef X
+    NULL};
+
+#define X(family) DECLARE(family, avx512)
+FB_FAMILIES
+#undef X
+static const fb_kernel *const avx512[] = {
+#define X(family) fb_##family##_avx512,
+    FB_FAMILIES
+#undef X
+    NULL};
+#endif
+
+int fb_threads = 1;
+static const fb_kernel *const *tables = baseline;
+
+int fb_supports(const char *isa) {
+    if (!strcmp(isa, "baseline")) return 1;
+#ifdef FB_X86
+    if (!strcmp(isa, "avx2"))
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (!strcmp(isa, "avx512"))
+        return fb_supports("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+            && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+    return 0;
+}
+
+int fb_use(const char *isa) {
+    if (!fb_supports(isa)) return 0;
+    tables = baseline;
+#ifdef FB_X86
+    if (!strcmp(isa, "avx2")) tables = avx2;
+    if (!strcmp(isa, "avx512")) tables = avx512;
+#endif
+    return 1;
+}
+
+const fb_kernel *fb_find(const char *name, int dtype) {
+    for (const fb_kernel *const *family = tables; *family; family++)
+        for (const fb_kernel *kernel = *family; kernel->name; kernel++)
+            if (kernel->dtype == dtype && !strcmp(kernel->name, name)) return kernel;
+    return NULL;
+}
+
+const char *fb_kernel_name(int family, int index, int *dtype) {
+    for (int f = 0; tables[f]; f++)
+        if (f == family && tables[f][index].name) {
+            *dtype = tables[f][index].dtype;
+            return tables[f][index].name;
+        }
+    return NULL;
+}
+
+void fb_set_threads(int threads) { fb_threads = threads < 1 ? 1 : threads; }
+int fb_get_threads(void) { return fb_threads; }
+
+i64 fb_call(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, void *p4, void *p5, void *p6, void *p7,
+            const i64 *q) {
+    void *const p[] = {p0, p1, p2, p3, p4, p5, p6, p7};
+    return ((fb_routine)kernel->function)(p, q);
+}
+
+i64 fb_call_n(const fb_kernel *kernel, void *const *p, const i64 *q) { return ((fb_routine)kernel->function)(p, q); }
