@@ -89,7 +89,7 @@ class BuildKernels(build_ext):
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [name for names in pool.map(build, jobs) for name in names]
-        ext.extra_objects = objects
+        ext.extra_objects = ext.depends = objects
         ext.extra_compile_args = ["-O2", "-fopenmp", *extra]
         ext.extra_link_args = ["-fopenmp", *extra]
         super().build_extension(ext)
