@@ -1,0 +1,164 @@
+"""From tensors to C: the launchers of pointwise kernels, and plans for strided ones.
+
+A launcher allocates the output and calls C.  Operands of one dense geometry take
+the short way; anything else is walked by a plan, cached for each set of geometries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from flambeau.backend import DTYPES, Geometry, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded
+
+from ._kernels import ffi, lib
+
+__all__ = ["CODES", "Loop", "find", "plan_for"]
+
+#: dtype codes of flambeau.h
+CODES: Final = {each: code for code, each in enumerate(DTYPES)}
+_MOST_PLANS: Final = 1024
+
+
+def find(name: str, dtype: dtype) -> Any:
+    """The C kernel of this name for a dtype, or None."""
+    found = lib.fb_find(name.encode(), CODES[dtype])
+    return None if found == ffi.NULL else found
+
+
+def plan_for(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Any:
+    """The parameter block of fb_walk: dimensions sorted innermost first and merged where they can be.
+
+    Args:
+        shape: sizes of the iteration, none of them 0.
+        strides: for each operand, output first, its strides in elements.
+    """
+    dims = [dim for dim, size in enumerate(shape) if size != 1]
+    # Innermost: where the operands move least; the output counts most.
+    dims.sort(key=lambda dim: [abs(each[dim]) for each in strides] + [dim * -1])
+    merged: list[list[int]] = []  # [size, stride of each operand...]
+    for dim in dims:
+        steps = [each[dim] for each in strides]
+        if merged and all(step == last * merged[-1][0] for step, last in zip(steps, merged[-1][1:], strict=True)):
+            merged[-1][0] *= shape[dim]
+        else:
+            merged.append([shape[dim], *steps])
+    if not merged:
+        merged = [[1, *[0] * len(strides)]]
+    numel = 1
+    for size in shape:
+        numel *= size
+    flat = [len(strides), len(merged), numel, *(each[0] for each in merged)]
+    for operand in range(len(strides)):
+        flat += [each[operand + 1] for each in merged]
+    return ffi.new("int64_t[]", flat)
+
+
+class _Plans(dict[Any, Any]):
+    """Plans by the operands' geometries; emptied when it grows large."""
+
+    def walk(self, kernel: Any, operands: Sequence[Tensor]) -> None:
+        """Run a pointwise kernel; the first operand is the output and has the full shape."""
+        geometries = tuple(each.geometry for each in operands)
+        plan = self.get(geometries)
+        if plan is None:
+            shape = geometries[0].shape
+            if len(self) > _MOST_PLANS:
+                self.clear()
+            plan = self[geometries] = plan_for(shape, [expanded(each, shape) for each in geometries])
+        pointers = [each.memory for each in operands] + [ffi.NULL] * (5 - len(operands))
+        lib.fb_walk(kernel, plan, *pointers)
+
+
+_plans: Final = _Plans()
+
+
+class Loop:
+    """A pointwise C kernel under its operator's name.
+
+    Args:
+        name: of the C kernel.
+        operands: number of inputs.
+        result: the output's dtype if it is not the key's.
+        predicate: accepts or declines a call.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operands: int,
+        result: dtype | None = None,
+        predicate: Callable[..., bool] | None = None,
+    ) -> None:
+        self.name, self.operands, self.result, self.predicate = name, operands, result, predicate
+
+    def build(self, key: Key) -> Callable[..., Tensor] | None:
+        kernel = find(self.name, key.dtype)
+        if kernel is None:
+            return None
+        out_key = key if self.result is None else key.of(self.result)
+        return (_unary, _binary, _many, _many)[self.operands - 1](kernel, out_key)
+
+    def source(self) -> str:
+        return f"flambeau_cpu/kernels ({self.name})"
+
+
+def _unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+    run = lib.fb_run2
+
+    def launch(a: Tensor, out: Tensor | None = None) -> Tensor:
+        geometry = a.geometry
+        if out is None:
+            out = empty(out_key, geometry if geometry.dense else contiguous(geometry.shape))
+        if geometry.dense and out.geometry is geometry:
+            run(kernel, geometry.numel, out.memory, a.memory)
+        elif geometry.numel:
+            _plans.walk(kernel, (out, a))
+        return out
+
+    return launch
+
+
+def _binary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+    run, allocate, new = lib.fb_run3, out_key.allocate, object.__new__
+
+    def launch(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+        geometry = a.geometry
+        if geometry is b.geometry and geometry.dense:
+            if out is None:
+                out = new(Tensor)
+                out.key, out.geometry = out_key, geometry
+                out.memory = memory = allocate(geometry.numel)
+                out.node = out.shared = None
+                run(kernel, geometry.numel, memory, a.memory, b.memory)
+                return out
+            if out.geometry is geometry:
+                run(kernel, geometry.numel, out.memory, a.memory, b.memory)
+                return out
+        if out is None:
+            out = empty(out_key, _common(geometry, b.geometry))
+        if out.geometry.numel:
+            _plans.walk(kernel, (out, a, b))
+        return out
+
+    return launch
+
+
+def _common(a: Geometry, b: Geometry) -> Geometry:
+    """The geometry of the output: of the larger operand if it is dense, else contiguous."""
+    if b.numel == 1 and a.dense and b.ndim <= a.ndim:
+        return a
+    if a.numel == 1 and b.dense and a.ndim <= b.ndim:
+        return b
+    return contiguous(broadcast_shapes(a.shape, b.shape))
+
+
+def _many(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+    def launch(*operands: Tensor, out: Tensor | None = None) -> Tensor:
+        if out is None:
+            out = empty(out_key, contiguous(broadcast_shapes(*[each.geometry.shape for each in operands])))
+        if out.geometry.numel:
+            _plans.walk(kernel, (out, *operands))
+        return out
+
+    return launch

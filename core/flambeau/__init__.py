@@ -1,0 +1,57 @@
+"""flambeau: a plug-in tensor framework with PyTorch's interface.
+
+``import flambeau as torch`` runs PyTorch-0.4.0-era code.  The core is pure Python;
+kernels come from backends installed beside it (``pip install flambeau-cpu``).
+"""
+
+from . import autograd
+from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .bind import bind, namespace
+from .device import device
+from .dispatch.pointwise import result_type
+from .dtype import (
+    bfloat16,
+    bool_ as bool,
+    can_cast,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    uint8,
+)
+from .geometry import Size, broadcast_shapes
+from .layout import layout, sparse_coo, strided
+from .ops import arithmetic, conversion, creation, linalg, reduction, views
+from .ops.arithmetic import add
+from .ops.creation import (
+    as_tensor,
+    empty,
+    empty_like,
+    empty_strided,
+    from_numpy,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    scalar_tensor,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .plugins import CORE_VERSION as __version__
+from .plugins import set_default_device
+from .tensor import Tensor
+
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
+
+bind()
+namespace(globals(), "")

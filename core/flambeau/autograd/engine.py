@@ -1,0 +1,336 @@
+"""Backward: gradients flow from outputs to inputs, latest node first.
+
+A node's sequence number is larger than those of the nodes it got its inputs from,
+so taking the largest pending number visits each node after all that use its result.
+No recursion, no counting pass; a gradient lives only until its node has run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from ..errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
+from ..geometry import Geometry
+from ..key import Key
+from ..tensor import Tensor
+from .grad_mode import mode
+from .node import Leaf, Node, edge, watcher
+
+__all__ = ["backward", "grad"]
+
+_accumulating: Final = threading.Lock()
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> None:
+    """Add the gradients of ``tensors`` with respect to the graph's leaves to their ``grad``.
+
+    Args:
+        tensors: what to differentiate.
+        grad_tensors: the gradient of each; may be left out for tensors of one element.
+        retain_graph: keep what was saved, so that backward can run again; ``create_graph`` by default.
+        create_graph: record the backward pass itself, for higher derivatives.
+
+    Raises:
+        RuntimeError: a tensor has no history, or needs a gradient that was not given.
+    """
+    roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    _run(_start(roots, _listed(grad_tensors, len(roots)), create_graph), keep, create_graph, None)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``outputs`` with respect to ``inputs``; nothing is accumulated.
+
+    Args:
+        outputs: what to differentiate.
+        inputs: with respect to what; tensors that require grad.
+        grad_outputs: the gradient of each output; may be left out for tensors of one element.
+        retain_graph: keep what was saved; ``create_graph`` by default.
+        create_graph: record the backward pass itself, for higher derivatives.
+        only_inputs: must be True.
+        allow_unused: give None for an input that the outputs do not depend on, instead of an error.
+
+    >>> import flambeau
+    >>> x = flambeau.tensor(3.0, requires_grad=True)
+    >>> flambeau.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    if not only_inputs:
+        raise ArgumentError("only_inputs=False is no longer supported; call backward() to reach all leaves.")
+    roots = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    places: list[tuple[Node | Leaf, int]] = []
+    for each in wanted:
+        node = edge(each)
+        if node is None:
+            raise AutogradError(
+                f"One of the differentiated Tensors does not require grad: shape {list(each.shape)}, {each.dtype.name}.\n"
+                "Call requires_grad_() on it before it is used."
+            )
+        places.append((node, each.output))
+    captured: dict[tuple[Node | Leaf, int], Tensor | None] = dict.fromkeys(places)
+    _run(_start(roots, _listed(grad_outputs, len(roots)), create_graph), keep, create_graph, captured)
+    found = tuple(captured[place] for place in places)
+    if not allow_unused and any(each is None for each in found):
+        position = found.index(None)
+        raise AutogradError(
+            f"One of the differentiated Tensors appears to not have been used in the graph: inputs[{position}], "
+            f"shape {list(wanted[position].shape)}.\nSet allow_unused=True if this is the desired behavior."
+        )
+    return found
+
+
+def _listed(grads: Tensor | Sequence[Tensor | None] | None, count: int) -> list[Tensor | None]:
+    listed = [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
+    if len(listed) != count:
+        raise AutogradError(f"got {count} tensors and {len(listed)} gradients.")
+    return listed
+
+
+def _start(
+    roots: list[Tensor], grads: list[Tensor | None], create_graph: bool
+) -> list[tuple[Node | Leaf, int, Tensor]]:
+    started = []
+    for number, (root, given) in enumerate(zip(roots, grads, strict=True)):
+        if not isinstance(root, Tensor):
+            raise ArgumentTypeError(f"backward() and grad() expect tensors, got {type(root).__name__}.")
+        node = edge(root)
+        if node is None:
+            raise AutogradError(f"element {number} of tensors does not require grad and does not have a grad_fn")
+        if given is None:
+            if root.geometry.numel != 1:
+                raise AutogradError(
+                    f"grad can be implicitly created only for scalar outputs, got shape {list(root.shape)}.\n"
+                    "Pass the gradient, or reduce the output first, for example with sum()."
+                )
+            given = root.new_ones(root.shape)  # type: ignore[attr-defined]
+        elif given.geometry.shape != root.geometry.shape:
+            raise AutogradError(
+                f"Mismatch in shape: grad_output[{number}] has a shape of {list(given.shape)} and output[{number}] has a "
+                f"shape of {list(root.shape)}."
+            )
+        started.append((node, root.output, given))
+    return started
+
+
+def _leads_to(roots: Sequence[Node | Leaf], targets: set[Node | Leaf]) -> set[Node | Leaf]:
+    """The nodes from which some target can be reached."""
+    useful = set(targets)
+    order: list[Node | Leaf] = []
+    seen = set(roots)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        for each in node.edges:
+            if each is not None and each[0] not in seen:
+                seen.add(each[0])
+                stack.append(each[0])
+    order.sort(key=lambda node: node.sequence)
+    for node in order:
+        if any(each is not None and each[0] in useful for each in node.edges):
+            useful.add(node)
+    return useful
+
+
+def _run(
+    started: list[tuple[Node | Leaf, int, Tensor]],
+    keep: bool,
+    create_graph: bool,
+    captured: dict[tuple[Node | Leaf, int], Tensor | None] | None,
+) -> None:
+    pending: dict[Node | Leaf, Any] = {}  # gradients of nodes' outputs: one, or a list if there are several
+    heap: list[tuple[int, Node | Leaf]] = []
+    useful: set[Node | Leaf] | None = None
+    stops: set[Node | Leaf] = set()
+    lent: set[Leaf] = set()  # leaves whose gradient something else may hold as well
+    if captured is not None:
+        stops = {node for node, _ in captured}
+        useful = _leads_to([node for node, _, _ in started], stops)
+    before = mode.enabled
+    mode.enabled = create_graph
+    try:
+        for node, output, grad in started:
+            if useful is None or node in useful:
+                if type(node) is Leaf:
+                    lent.add(node)
+                _add(pending, heap, node, output, grad)
+        while heap:
+            node = heappop(heap)[1]
+            grads = pending.pop(node)
+            if node.hooks is not None:
+                grads = _run_hooks(node, grads, captured is None)
+            if captured is not None and node in stops:
+                _capture(captured, node, grads)
+            if type(node) is Leaf:
+                if captured is None:
+                    _accumulate(node, grads, create_graph, node in lent)
+                continue
+            assert isinstance(node, Node)
+            if type(grads) is list:
+                grads = _materialized(node, grads)
+            if useful is not None and not any(each is not None and each[0] in useful for each in node.edges):
+                continue
+            saved = node.unpack()
+            try:
+                results = _scoped(node, grads, saved) if node.preference is not None else node.plan.run(grads, saved)
+            except Exception as error:
+                _explain(node, error)
+                raise
+            if watcher.check is not None:
+                watcher.check(node, results)
+            if not keep:
+                node.saved = None
+            for target, result in zip(node.edges, results):
+                if target is not None and result is not None and (useful is None or target[0] in useful):
+                    to = target[0]
+                    if type(to) is Leaf and (result is grads or _repeated(result, results) or node.op.lends):
+                        lent.add(to)
+                    _add(pending, heap, to, target[1], result)
+            del saved, grads, results, result
+    finally:
+        mode.enabled = before
+
+
+def _add(pending: dict[Node | Leaf, Any], heap: list[Any], node: Node | Leaf, output: int, grad: Tensor) -> None:
+    """Add a gradient to what a node waits for."""
+    if type(node) is Leaf:
+        tensor = node.tensor()
+        if tensor is None:
+            return
+        key, geometry = tensor.key, tensor.geometry
+    else:
+        metadata = node.metadata  # type: ignore[union-attr]
+        if type(metadata) is list:
+            key, geometry = metadata[output]
+        else:
+            key, geometry = metadata
+    if grad.geometry is not geometry and grad.geometry.shape != geometry.shape:
+        grad = _reduced(node, grad, geometry)
+    if grad.key is not key:
+        grad = _converted(node, grad, key)
+    slots = pending.get(node)
+    if slots is None:
+        heappush(heap, (-node.sequence, node))
+        if type(node) is Leaf or type(node.metadata) is not list:  # type: ignore[union-attr]
+            pending[node] = grad
+        else:
+            slots = pending[node] = [None] * len(node.metadata)  # type: ignore[union-attr]
+            slots[output] = grad
+    elif type(slots) is list:
+        before = slots[output]
+        slots[output] = grad if before is None else before + grad
+    else:
+        pending[node] = slots + grad
+
+
+def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
+    """Sum a gradient over the dimensions along which its tensor was broadcast."""
+    lead = grad.geometry.ndim - geometry.ndim
+    fits = lead >= 0 and all(
+        size in (1, given) for size, given in zip(geometry.shape, grad.geometry.shape[lead:], strict=True)
+    )
+    if not fits:
+        raise ShapeError(
+            f"{node.name()} returned an invalid gradient: got shape {list(grad.shape)} but expected {list(geometry.shape)}."
+        )
+    return grad.sum_to_size(geometry.shape)  # type: ignore[attr-defined,no-any-return]
+
+
+def _converted(node: Node | Leaf, grad: Tensor, key: Key) -> Tensor:
+    """A gradient in the dtype and on the device of its tensor."""
+    if grad.key.layout is not key.layout:
+        return grad
+    if grad.key.dtype.is_complex and not key.dtype.is_complex:
+        grad = grad.real  # type: ignore[attr-defined]
+    return grad.to(key.device, key.dtype)  # type: ignore[attr-defined,no-any-return]
+
+
+def _materialized(node: Node, grads: list[Tensor | None]) -> list[Tensor]:
+    """Zeros for outputs that nothing depends on."""
+    some = next(each for each in grads if each is not None)
+    return [
+        some.new_zeros(geometry.shape, dtype=key.dtype) if each is None else each  # type: ignore[attr-defined]
+        for each, (key, geometry) in zip(grads, node.metadata, strict=True)
+    ]
+
+
+def _run_hooks(node: Node | Leaf, grads: Any, retaining: bool) -> Any:
+    """Let hooks see and replace the gradients of a node's outputs."""
+    several = type(grads) is list
+    slots = list(grads) if several else [grads]
+    for output, hooks in list(node.hooks.items()):
+        for hook in list(hooks.values()):
+            if slots[output] is None or (hook.retains and not retaining):
+                continue
+            replaced = hook(slots[output])
+            if replaced is not None:
+                slots[output] = replaced
+    return slots if several else slots[0]
+
+
+def _capture(captured: dict[tuple[Node | Leaf, int], Tensor | None], node: Node | Leaf, grads: Any) -> None:
+    slots = grads if type(grads) is list else [grads]
+    for output, each in enumerate(slots):
+        if (node, output) in captured:
+            captured[node, output] = each
+
+
+def _repeated(result: Tensor, results: Sequence[Any]) -> bool:
+    return sum(each is result for each in results) > 1
+
+
+def _accumulate(leaf: Leaf, grad: Tensor, create_graph: bool, lent: bool) -> None:
+    tensor = leaf.tensor()
+    if tensor is None:
+        return
+    with _accumulating:
+        before = tensor.grad
+        if before is None:
+            # A gradient that something else holds too, or that is spread out, gets memory of its own.
+            if lent or grad.shared is not None or not grad.geometry.dense:
+                grad = grad.clone() if create_graph else grad.detach().clone()  # type: ignore[attr-defined]
+            elif not create_graph and grad.node is not None:
+                grad = grad.detach()  # type: ignore[attr-defined]
+            tensor.grad = grad
+        elif create_graph or before.key.layout is not grad.key.layout:
+            tensor.grad = before + grad  # type: ignore[operator]
+        else:
+            before.add_(grad)  # type: ignore[attr-defined]
+
+
+def _scoped(node: Node, grads: Any, saved: tuple[Any, ...]) -> Any:
+    with node.preference:
+        return node.plan.run(grads, saved)
+
+
+def _explain(node: Node, error: Exception) -> None:
+    """Name the operator on an error from its formula, and the forward line if it was traced."""
+    if not getattr(error, "flambeau_node", None):
+        try:
+            error.flambeau_node = node.op.name  # type: ignore[attr-defined]
+            note = f"(in the backward pass of {node.op.name})"
+            if node.trace:
+                note += f"\nForward call that made this node:\n{''.join(node.trace)}"
+            if hasattr(error, "add_note"):
+                error.add_note(note)
+        except AttributeError:
+            pass
+

@@ -1,0 +1,271 @@
+"""The graph: nodes, their formulas, and how an operator's call becomes a node."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Final, Protocol
+
+from ..errors import AutogradError
+from ..tensor import VIEW, Tensor, alias, clock
+
+__all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_inplace", "refresher"]
+
+#: A formula takes what its parameters name and returns gradients of one or of all inputs.
+Formula = Callable[..., Any]
+
+
+class Differentiable(Protocol):
+    """What recording needs of an operator."""
+
+    name: str
+    #: positions of the arguments that may be tensors, or lists of them
+    tensors: tuple[int, ...]
+    #: whether formulas may return tensors that others hold too
+    lends: bool
+
+    def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan: ...
+
+
+class Plan:
+    """What a node keeps and computes, for one operator and one set of inputs that need gradients."""
+
+    __slots__ = ("pick", "results", "run", "tensors")
+
+    def __init__(
+        self,
+        pick: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+        run: Callable[[Any, tuple[Any, ...]], Sequence[Any]],
+        results: bool,
+    ) -> None:
+        #: chooses what is saved from the arguments followed by the result
+        self.pick = pick
+        #: (gradients of the outputs, saved) -> gradients of the inputs, in the order of the edges
+        self.run = run
+        #: whether the result is saved
+        self.results = results
+
+
+class Node:
+    """One recorded operator call; ``tensor.grad_fn`` shows it."""
+
+    __slots__ = ("__weakref__", "edges", "hooks", "metadata", "op", "plan", "preference", "saved", "sequence", "trace")
+
+    #: (node, output number) for each differentiable input, None where it needs no gradient
+    edges: tuple[tuple[Node | Leaf, int] | None, ...]
+    #: (key, geometry) of each output; a bare pair if there is one output
+    metadata: Any
+
+    def __init__(self) -> None:
+        self.hooks: Any = None
+        self.preference: Any = None
+        self.trace: Any = None
+
+    def name(self) -> str:
+        """``MulBackward``-style name, as PyTorch prints it."""
+        return "".join(part.capitalize() for part in self.op.name.strip("_").split("_")) + "Backward"
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | Leaf | None, int], ...]:
+        """The nodes that this one's gradients flow to, with their output numbers."""
+        return tuple(each or (None, 0) for each in self.edges)
+
+    def unpack(self) -> tuple[Any, ...]:
+        """What was saved, checked to be as it was.
+
+        Raises:
+            RuntimeError: the graph was freed, or a saved tensor was changed in place.
+        """
+        saved = self.saved
+        if saved is None:
+            raise AutogradError(
+                f"Trying to backward through the graph a second time ({self.name()}): saved tensors have been freed.\n"
+                "Pass retain_graph=True to the first backward() or grad() call."
+            )
+        for each in saved:
+            kind = type(each)
+            if kind is list or kind is tuple:
+                for part in each:
+                    if isinstance(part, Tensor):
+                        self.check(part)
+            elif isinstance(each, Tensor) and each.shared is not None and each.shared.written > self.sequence:
+                self.check(each)
+        return saved  # type: ignore[no-any-return]
+
+    def check(self, tensor: Tensor) -> None:
+        shared = tensor.shared
+        if shared is not None and shared.written > self.sequence:
+            raise AutogradError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"{tensor.dtype.name} tensor of shape {list(tensor.shape)}, saved by {self.op.name}, "
+                f"is at version {shared.version}.\n"
+                "Use the out-of-place form of the operator that changed it, or change a clone()."
+            )
+
+
+class Leaf:
+    """Where a gradient ends: adds it to the ``grad`` of a tensor that asked for gradients."""
+
+    __slots__ = ("__weakref__", "hooks", "sequence", "tensor")
+
+    edges: Final = ()
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.sequence = clock()
+        self.hooks: Any = None
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+    @property
+    def next_functions(self) -> tuple[()]:
+        return ()
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The tensor whose ``grad`` this adds to."""
+        return self.tensor()
+
+
+class _Refresher:
+    """Rebuilds the history of a view whose base was written; installed by the view operators."""
+
+    rebuild: Callable[[Tensor], Node]
+    scatter: Callable[[Tensor, Tensor], None]
+
+
+refresher: Final = _Refresher()
+
+
+def edge(tensor: Tensor) -> Node | Leaf | None:
+    """What computes a tensor's gradient, brought up to date if it is a view of something written since."""
+    node = tensor.node
+    base = tensor.base
+    if base is None:
+        return node  # type: ignore[return-value]
+    shared = tensor.shared
+    assert shared is not None
+    if node is VIEW:
+        if not shared.rebased or edge(base) is None:
+            return None
+    elif node is not None and shared.rebased <= node.sequence:  # type: ignore[union-attr]
+        return node  # type: ignore[return-value]
+    elif node is None:
+        return None
+    tensor.node = node = refresher.rebuild(tensor)
+    tensor.output = 0
+    return node
+
+
+def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
+    """Attach a node to the result of ``op(*args)`` if any input needs a gradient."""
+    edges: list[tuple[Node | Leaf, int] | None] = []
+    needs: list[bool] = []
+    any_needed = False
+    for position in op.tensors:
+        each = args[position]
+        if isinstance(each, Tensor):
+            node = each.node
+            if node is not None and each.base is not None:
+                node = edge(each)
+            if node is None:
+                edges.append(None)
+                needs.append(False)
+            else:
+                edges.append((node, each.output))  # type: ignore[arg-type]
+                needs.append(True)
+                any_needed = True
+        elif type(each) is list or type(each) is tuple:
+            needed = False
+            for part in each:
+                node = edge(part) if isinstance(part, Tensor) else None
+                edges.append(None if node is None else (node, part.output))
+                needed = needed or node is not None
+            needs.append(needed)
+            any_needed = any_needed or needed
+        else:
+            edges.append(None)
+            needs.append(False)
+    if any_needed:
+        attach(op, op.plan(tuple(needs), args), tuple(edges), args, result)
+
+
+def attach(
+    op: Differentiable, plan: Plan, edges: tuple[tuple[Node | Leaf, int] | None, ...], args: tuple[Any, ...], result: Any
+) -> None:
+    """Make the node and hang it on the outputs that can have a gradient."""
+    node = _new(Node)
+    node.op, node.plan, node.edges = op, plan, edges
+    node.hooks = node.preference = node.trace = None
+    if watcher.watch is not None:
+        watcher.watch(node)
+    if type(result) is Tensor or isinstance(result, Tensor):
+        if result.key.dtype.category < 2:
+            return
+        if plan.results:
+            node.saved = plan.pick((*args, alias(result)))
+        else:
+            node.saved = plan.pick(args)
+        node.sequence = clock()
+        node.metadata = (result.key, result.geometry)
+        result.node = node
+        if result.output:
+            result.output = 0
+        return
+    outputs = list(result)
+    node.saved = plan.pick((*args, [alias(each) for each in outputs])) if plan.results else plan.pick(args)
+    node.sequence = clock()
+    node.metadata = [(each.key, each.geometry) for each in outputs]
+    for number, each in enumerate(outputs):
+        if each.key.dtype.category >= 2:
+            each.node = node
+            if number:
+                each.output = number
+
+
+class _Watcher:
+    """Sees every node as it is made, and what its backward gave: anomaly detection, scoped preferences."""
+
+    watch: Callable[[Node], None] | None = None
+    check: Callable[[Node, Sequence[Any]], None] | None = None
+
+
+watcher: Final = _Watcher()
+_new: Final = object.__new__
+
+
+def record_inplace(op: Differentiable, target: Tensor, args: tuple[Any, ...], snapshot: Tensor | None) -> None:
+    """Record a write into ``target``, which has happened and is ``args[0]``.
+
+    ``snapshot`` stands for the value that was overwritten; it carries the old history.
+    """
+    before = (snapshot, *args[1:]) if snapshot is not None else args
+    record(op, before, target)
+    node = target.node
+    shared = target.shared
+    if shared is None or node is None or node is VIEW:
+        return
+    if target.base is not None:
+        refresher.scatter(target.base, target)
+        shared.rebased = clock()
+    else:
+        shared.rebased = node.sequence  # type: ignore[union-attr]
+
+
+def saving(names: Sequence[int], length: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Like itemgetter, but always a tuple."""
+    if not names:
+        return lambda _: ()
+    if len(names) == 1:
+        (only,) = names
+        return lambda items: (items[only],)
+    return itemgetter(*names)
+

@@ -1,0 +1,162 @@
+"""Everything a backend may use of the core: the only module that a plug-in imports.
+
+A plug-in is a module named by an entry point of the group ``flambeau.backends``;
+the entry point's name is the device type it serves.  The module has a function
+``flambeau_backends``, marked with :data:`hookimpl`, that returns a list of
+:class:`Backend` descriptions::
+
+    from flambeau.backend import Backend, hookimpl
+
+    @hookimpl
+    def flambeau_backends():
+        return [Backend(name="mine", device="mine", version="1.0", memory=MyMemory(), kernels={...})]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pluggy
+
+from .dispatch.operator import operators
+from .dispatch.providers import KernelFamily, Provider
+from .dtype import DTYPES, bfloat16, bool_, complex64, complex128, dtype, float16, float32, float64
+from .dtype import int8, int16, int32, int64, uint8
+from .errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    BoundsError,
+    DeviceError,
+    DtypeError,
+    FlambeauError,
+    MissingKernelError,
+    PluginError,
+    ShapeError,
+)
+from .geometry import Geometry, Size, broadcast, broadcast_shapes, contiguous, contiguous_strides, expanded, strided
+from .key import Handle, Key, Memory, intern
+from .layout import layout
+from .layout import strided as strided_layout
+from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
+
+__all__ = [
+    "DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "Backend", "BoundsError", "DeviceError",
+    "DtypeError", "FlambeauError", "Geometry", "Handle", "Kernel", "Key", "Memory", "MissingKernelError",
+    "PluginError", "Provider", "ShapeError", "Size", "Tensor", "bfloat16", "bool_", "broadcast", "broadcast_shapes",
+    "complex64", "complex128", "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded",
+    "float16", "float32", "float64", "from_bfloat16", "Hooks", "hookimpl", "hookspec", "int8", "int16", "int32", "int64",
+    "intern", "layout", "make", "shared_storage", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
+]  # fmt: skip
+
+hookspec: Final = pluggy.HookspecMarker("flambeau")
+hookimpl: Final = pluggy.HookimplMarker("flambeau")
+
+#: What a device may declare beyond memory and kernels.
+CAPABILITIES: Final = frozenset({"streams", "events", "rng", "pinned_memory", "profiling"})
+
+
+class Kernel:
+    """One operator's kernel over some dtypes: the simplest :class:`KernelFamily`.
+
+    Args:
+        function: takes the operator's canonical arguments (``python -m flambeau primitives`` lists them)
+            and returns new tensors; a pointwise kernel also takes ``out=``.
+        dtypes: those it serves.
+        predicate: accepts or declines a call, given the same arguments.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        dtypes: Sequence[dtype] = DTYPES,
+        predicate: Callable[..., bool] | None = None,
+    ) -> None:
+        self.function, self.dtypes, self.predicate = function, frozenset(dtypes), predicate
+
+    def build(self, key: Key) -> Callable[..., Any] | None:
+        return self.function if key.dtype in self.dtypes else None
+
+    def source(self) -> str:
+        return source_of(self.function)
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """``file:line`` of a Python function."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+class Hooks:
+    """The hooks that a plug-in module may implement."""
+
+    @hookspec
+    def flambeau_backends(self) -> list[Backend]:
+        """Describe what the plug-in contributes; called once, when the plug-in is loaded."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What a plug-in contributes for one device type and layout.
+
+    Attributes:
+        name: of the provider, unique; ``flambeau.backends.prefer(name)`` takes it.
+        device: the device type it serves.
+        version: shown by ``explain`` and ``python -m flambeau backends``.
+        memory: the device's memory, if this plug-in brings the device; None if it only brings kernels.
+        kernels: operator name to kernels.
+        priority: higher wins where several providers serve a call.
+        layout: the layout of the tensors that the kernels take.
+        capabilities: of :data:`CAPABILITIES`, those the device has.
+        hooks: named functions that the rest of the framework may ask the device for, such as
+            ``set_num_threads``, ``get_num_threads``, ``empty_cache``, ``synchronize``.
+    """
+
+    name: str
+    device: str
+    version: str
+    kernels: Mapping[str, KernelFamily]
+    memory: Memory | None = None
+    priority: int = 0
+    layout: layout = strided_layout
+    capabilities: frozenset[str] = frozenset()
+    hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def validate(self, plugin: str) -> None:
+        """Check the description.
+
+        Raises:
+            RuntimeError: naming the plug-in, the part and what was expected.
+        """
+
+        def expect(condition: bool, what: str, got: Any) -> None:
+            if not condition:
+                raise PluginError(f"Plug-in {plugin!r}, backend {self.name!r}: expected {what}, got {got!r}.")
+
+        expect(isinstance(self.name, str) and self.name.isidentifier(), "a name that is an identifier", self.name)
+        expect(isinstance(self.device, str) and self.device.isidentifier(), "a device type (an identifier)", self.device)
+        expect(isinstance(self.version, str), "a version string", self.version)
+        expect(isinstance(self.priority, int), "an int as priority", self.priority)
+        expect(isinstance(self.layout, layout), "a flambeau.layout", self.layout)
+        unknown = frozenset(self.capabilities) - CAPABILITIES
+        expect(not unknown, f"capabilities of {sorted(CAPABILITIES)}", sorted(unknown))
+        for name, family in self.kernels.items():
+            if name not in operators:
+                near = ", ".join(sorted(each for each in operators if each.startswith(name[:3]))[:5])
+                expect(False, f"kernels of declared operators (like {near})", name)
+            expect(hasattr(family, "build") and hasattr(family, "source"), f"a Kernel for {name!r}", family)
+        if self.memory is not None:
+            for method in ("allocator", "shifter", "reader", "canonical", "to_numpy", "from_numpy", "host"):
+                expect(hasattr(self.memory, method), f"memory with {method!r}", self.memory)
+
+    def provider(self, plugin: str) -> Provider:
+        """The dispatch entry for the kernels."""
+        return Provider(
+            name=self.name, device=self.device, kernels=self.kernels, version=self.version, priority=self.priority,
+            layout=self.layout, plugin=plugin,
+        )  # fmt: skip

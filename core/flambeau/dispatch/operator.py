@@ -1,0 +1,523 @@
+"""What an operator is: its declaration, from which everything else is derived.
+
+There are four kinds, each with a decorator:
+
+- ``pointwise`` (dispatch/pointwise.py): a primitive that works element by element; its body is
+  generated: broadcasting, type promotion, ``out=``, the in-place form.
+- ``primitive``: its body checks the arguments and passes them in canonical form to ``run``,
+  which finds the backend's kernel.
+- ``view_op``: its body returns a view; there is no kernel.
+- ``composite``: its body is made of other operators; a backend may override it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Final, Protocol, cast
+
+from ..autograd.grad_mode import mode, no_grad
+from ..autograd.node import Leaf, Plan, edge, record, record_inplace
+from ..dtype import DTYPES
+from ..errors import AutogradError, DeviceError, MissingKernelError
+from ..key import Key
+from ..tensor import Tensor, make, touch
+from .providers import Kernel, registry
+
+__all__ = ["Declared", "Operator", "composite", "operators", "primitive", "view_op"]
+
+#: Every declared operator by name.
+operators: Final[dict[str, Operator]] = {}
+
+
+class Declared(Protocol):
+    """A public function that an operator was declared with."""
+
+    op: Operator
+    #: canonical arguments to result: finds the kernel, runs it, records it
+    run: Callable[..., Any]
+    gradient: Callable[..., None]
+    gradients: Callable[..., Any]
+    nondifferentiable: Callable[[], None]
+    reference: Callable[[Callable[..., Any]], Callable[..., Any]]
+    composite: Callable[[Callable[..., Any]], Callable[..., Any]]
+    __name__: str
+    __doc__: str | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Operator:
+    """One operator: signature, gradient, reference, and the table of who serves it.
+
+    Attributes:
+        parameters: names of the kernel's arguments, in order.
+        tensors: positions of those that are tensors or lists of tensors.
+        optional: positions of tensors that may be None.
+        kind: ``pointwise``, ``primitive``, ``view`` or ``composite``.
+        mutates: the kernel writes into its first argument and returns nothing.
+    """
+
+    lends = False
+
+    def __init__(self, name: str, kind: str, parameters: str, function: Callable[..., Any]) -> None:
+        self.name, self.kind, self.function = name, kind, function
+        self.namespaces: tuple[str, ...] = ()
+        self.method = False
+        self.dunders: tuple[str, ...] = ()
+        self.inplace: str | None = None
+        self.mutates = False
+        names = parameters.replace("|", " | ").split()
+        split = names.index("|") if "|" in names else len(names)
+        tensors, others = names[:split], names[split + 1 :]
+        self.optional = tuple(i for i, each in enumerate(tensors) if each.endswith("?"))
+        self.lists = tuple(i for i, each in enumerate(tensors) if each.endswith("*"))
+        self.parameters = tuple(each.rstrip("?*") for each in tensors) + tuple(others)
+        self.tensors = tuple(range(len(tensors)))
+        self.table: dict[Key, Kernel] = {}
+        self.formulas: dict[str, Callable[..., Any]] = {}
+        self.joint: Callable[..., Any] | None = None
+        self.differentiable: bool | None = None
+        self.oracle: Callable[..., Any] | None = None
+        self.body: Callable[..., Any] | None = None
+        self.overridden = False
+        self._plans: dict[tuple[bool, ...], Plan] = {}
+        if name in operators:
+            raise ValueError(f"The operator {name!r} is declared twice.")
+        operators[name] = self
+        registry.tables.append(self.table)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} operator {self.name}({', '.join(self.parameters)})>"
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The public signature."""
+        return inspect.signature(self.function)
+
+    # -- declaration --------------------------------------------------------
+
+    def gradient(op, /, **formulas: Callable[..., Any]) -> None:  # noqa: N805  (formulas may be named self)
+        """Give the gradient of each tensor argument as a function of what it needs.
+
+        A formula's first parameter is ``grad``, the gradient of the (first) output, or ``grads``, those of
+        all outputs.  The others name what it reads: arguments of the kernel, ``result``, or ``NAME_shape``
+        for an argument's shape alone.  Only what the needed formulas name is kept.
+        """
+        unknown = formulas.keys() - set(op.parameters)
+        if unknown:
+            raise ValueError(f"{op.name} has no argument {sorted(unknown)[0]!r}; it has {op.parameters}.")
+        op.formulas.update(formulas)
+        op.differentiable = True
+
+    def gradients(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the gradients of all tensor arguments at once.
+
+        The formula's first parameters are ``needs`` (one bool for each tensor argument) and ``grad`` or
+        ``grads``; it returns one gradient (or None) for each tensor argument.
+        """
+        self.joint = formula
+        self.differentiable = True
+        return formula
+
+    def nondifferentiable(self) -> None:
+        """State that results have no gradient."""
+        self.differentiable = False
+
+    def reference(self, oracle: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the operator's meaning on NumPy arrays: the oracle of tests and of conformance."""
+        self.oracle = oracle
+        return oracle
+
+    def composite(self, body: Callable[..., Any]) -> Callable[..., Any]:
+        """Give a body made of other operators, for backends that have no kernel."""
+        self.body = body
+        return body
+
+    # -- finding the kernel -------------------------------------------------
+
+    def resolve(self, key: Key) -> Kernel:
+        """What serves a key; remembered in the table."""
+        registry.load(key.device.type)
+        found = registry.resolve(self.name, key, self._otherwise(key))
+        self.table[key] = found
+        return found
+
+    def _otherwise(self, key: Key) -> Kernel:
+        if self.body is not None:
+            return no_grad()(self.body) if self.differentiable else self.body
+
+        def missing(*args: Any, **kwargs: Any) -> Any:
+            raise self.missing(key)
+
+        return missing
+
+    def missing(self, key: Key) -> MissingKernelError:
+        """The error for a key that nothing serves."""
+        served = [dtype for dtype in DTYPES if registry.candidates(self.name, key.of(dtype))]
+        where = f"{key.dtype.name} on {key.device} ({key.layout.name})"
+        if served:
+            nearest = min(served, key=lambda each: (each.category < key.dtype.category, abs(each.category - key.dtype.category)))
+            hint = (
+                f"It is served there for {', '.join(each.name for each in served)}; "
+                f"convert with x.to(flambeau.{nearest.name})."
+            )
+        else:
+            serving = sorted({each.name for each in registry.providers if each.device == key.device.type})
+            hint = f"The providers of {key.device.type} ({', '.join(serving) or 'none'}) have no kernel for it."
+        return MissingKernelError(f'"{self.name}" not implemented for {where}.\n{hint}')
+
+    # -- recording ----------------------------------------------------------
+
+    def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan:
+        """What a node must keep and compute when these inputs need gradients."""
+        found = self._plans.get(needs)
+        if found is None:
+            lengths = [len(args[i]) if i in self.lists else 0 for i in self.tensors] if self.lists else []
+            found = self._make_plan(needs, lengths)
+            if not lengths:
+                self._plans[needs] = found
+        return found
+
+    def _make_plan(self, needs: tuple[bool, ...], lengths: list[int]) -> Plan:
+        names = (*self.parameters, "result")
+        if self.joint is not None:
+            jobs: list[tuple[int, Callable[..., Any]]] = [(-1, functools.partial(self.joint, needs))]
+        else:
+            jobs = [
+                (slot, self.formulas.get(self.parameters[position]) or self._no_formula(self.parameters[position]))
+                for slot, position in enumerate(self.tensors)
+                if needs[slot]
+            ]
+        wanted: list[str] = []
+        reads = [_parameters(formula) for _, formula in jobs]
+        for each in reads:
+            wanted += [name for name in each if name not in wanted]
+        sources = [names.index(name.removesuffix("_shape")) if name not in names else names.index(name) for name in wanted]
+        shapes = [name not in names for name in wanted]
+        if any(shapes):
+
+            def pick(items: tuple[Any, ...]) -> tuple[Any, ...]:
+                return tuple(_shape(items[i]) if bare else items[i] for i, bare in zip(sources, shapes, strict=True))
+        else:
+            pick = _getter(sources)
+        picks = [_getter([wanted.index(name) for name in each]) for each in reads]
+        steps = [(slot, formula, chosen) for (slot, formula), chosen in zip(jobs, picks, strict=True)]
+        return Plan(pick, _runner(steps, len(self.tensors), self.lists, lengths), "result" in wanted)
+
+    def _no_formula(self, name: str) -> Callable[..., Any]:
+        def raises(grad: Any) -> Any:
+            raise AutogradError(
+                f"the derivative for {name!r} of {self.name} is not implemented.\n"
+                f"Detach it ({name}.detach()) if its gradient is not wanted."
+            )
+
+        return raises
+
+
+def _parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
+    """The names a formula reads, after ``grad``."""
+    skip = 1
+    if isinstance(formula, functools.partial):
+        formula, skip = formula.func, 2
+    code = formula.__code__
+    return cast(tuple[str, ...], code.co_varnames[skip : code.co_argcount])
+
+
+def _shape(item: Any) -> Any:
+    if isinstance(item, Tensor):
+        return item.shape
+    return [each.shape if isinstance(each, Tensor) else None for each in item] if isinstance(item, (list, tuple)) else None
+
+
+def _getter(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """itemgetter that always gives a tuple."""
+    if not positions:
+        return lambda _: ()
+    if len(positions) == 1:
+        only = positions[0]
+        return lambda items: (items[only],)
+    return itemgetter(*positions)
+
+
+def _runner(
+    steps: list[tuple[int, Callable[..., Any], Callable[[tuple[Any, ...]], tuple[Any, ...]]]],
+    inputs: int,
+    lists: tuple[int, ...],
+    lengths: list[int],
+) -> Callable[[Any, tuple[Any, ...]], Sequence[Any]]:
+    """Runs the formulas and lays their results out in the order of the edges."""
+    if inputs == 1 and not lists:
+        ((_, only, choose),) = steps
+        if steps[0][0] == 0:
+            return lambda grad, saved: (only(grad, *choose(saved)),)
+        return lambda grad, saved: only(grad, *choose(saved))
+
+    def run(grad: Any, saved: tuple[Any, ...]) -> Sequence[Any]:
+        results: list[Any] = [None] * inputs
+        for slot, formula, choose in steps:
+            if slot < 0:
+                results = list(formula(grad, *choose(saved)))
+            else:
+                results[slot] = formula(grad, *choose(saved))
+        return results
+
+    if not lists:
+        return run
+
+    def flat(grad: Any, saved: tuple[Any, ...]) -> Sequence[Any]:
+        laid: list[Any] = []
+        for slot, each in enumerate(run(grad, saved)):
+            if slot not in lists:
+                laid.append(each)
+            else:
+                laid += [None] * lengths[slot] if each is None else each
+        return laid
+
+    return flat
+
+
+# ---------------------------------------------------------------- the decorators
+
+
+def publish(
+    op: Operator,
+    function: Callable[..., Any],
+    namespaces: str | Sequence[str],
+    method: bool,
+    dunders: Sequence[str],
+    inplace: str | None = None,
+) -> Declared:
+    """Hang what a declaration offers on its function."""
+    op.namespaces = (namespaces,) if isinstance(namespaces, str) else tuple(namespaces)
+    op.method, op.dunders, op.inplace = method, tuple(dunders), inplace
+    op.function = function
+    declared = cast(Declared, function)
+    declared.op = op
+    declared.gradient, declared.gradients = op.gradient, op.gradients
+    declared.nondifferentiable, declared.reference, declared.composite = op.nondifferentiable, op.reference, op.composite
+    return declared
+
+
+def primitive(
+    parameters: str,
+    *,
+    name: str | None = None,
+    namespaces: str | Sequence[str] = "",
+    method: bool = True,
+    operator: str | Sequence[str] = (),
+    mutates: bool = False,
+    inplace: str | None = None,
+) -> Callable[[Callable[..., Any]], Declared]:
+    """Declare an operator that backends bring kernels for.
+
+    Args:
+        parameters: the kernel's arguments: ``"input weight bias? | stride padding"``; tensors stand before
+            the bar, ``?`` marks one that may be None, ``*`` a list of tensors.
+        name: the operator's name, if it is not the function's.
+        namespaces: where the function is offered: ``""`` for ``flambeau`` itself, ``"nn.functional"``, ...
+        method: whether it is also a method of Tensor.
+        operator: special methods that are this function, such as ``"__matmul__"``.
+        mutates: the kernel writes into its first argument.
+        inplace: name of the derived in-place method (the function must accept ``out``).
+
+    The decorated body validates its arguments and ends with ``return NAME.run(...)``.
+    """
+
+    def declare(function: Callable[..., Any]) -> Declared:
+        op = Operator(name or function.__name__, "primitive", parameters, function)
+        op.mutates = mutates
+        dunders = (operator,) if isinstance(operator, str) else operator
+        declared = publish(op, function, namespaces, method, dunders, inplace)
+        declared.run = _mutating_runner(op) if mutates else _kernel_runner(op)
+        return declared
+
+    return declare
+
+
+def view_op(
+    parameters: str, *, namespaces: str | Sequence[str] = "", method: bool = True
+) -> Callable[[Callable[..., Any]], Declared]:
+    """Declare an operator whose result views its argument's memory.
+
+    The body returns the view with its canonical arguments recorded by ``NAME.run(view, self, ...)``.
+    """
+
+    def declare(function: Callable[..., Any]) -> Declared:
+        op = Operator(function.__name__, "view", parameters, function)
+        declared = publish(op, function, namespaces, method, ())
+
+        def run(result: Tensor, *args: Any) -> Tensor:
+            node = args[0].node
+            if node is not None and mode.enabled:
+                record(op, args, result)
+            return result
+
+        declared.run = run
+        return declared
+
+    return declare
+
+
+def composite(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    namespaces: str | Sequence[str] = "",
+    method: bool = True,
+    operator: str | Sequence[str] = (),
+    inplace: str | None = None,
+) -> Any:
+    """Declare an operator made of others.  A backend may override it with a kernel of the same signature."""
+
+    def declare(body: Callable[..., Any]) -> Declared:
+        op = Operator(name or body.__name__, "composite", "", body)
+        op.body = body
+        dunders = (operator,) if isinstance(operator, str) else operator
+
+        @functools.wraps(body)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if op.overridden:
+                return _overridden(op, args, kwargs)
+            return body(*args, **kwargs)
+
+        registry.overrides.setdefault(op.name, []).append(lambda on: setattr(op, "overridden", on))
+        return publish(op, call, namespaces, method, dunders, inplace)
+
+    return declare(function) if function is not None else declare
+
+
+def _overridden(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A composite for which some backend has a kernel: use it where no history is wanted."""
+    tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+    assert op.body is not None
+    if not tensors or (mode.enabled and any(each.node is not None for each in tensors)):
+        return op.body(*args, **kwargs)
+    key = tensors[0].key
+    kernel = op.table.get(key) or op.resolve(key)
+    return kernel(*args, **kwargs)
+
+
+def _kernel_runner(op: Operator) -> Callable[..., Any]:
+    """The way from canonical arguments to the kernel and, if wanted, onto the graph."""
+    table, resolve = op.table, op.resolve
+    count = len(op.tensors)
+
+    if count == 0:
+        raise ValueError(f"{op.name}: a primitive takes at least one tensor; factories use Memory.")
+
+    if count == 1 and not op.lists and not op.optional:
+
+        def run1(self: Tensor, *rest: Any) -> Any:
+            result = (table.get(self.key) or resolve(self.key))(self, *rest)
+            if self.node is not None and mode.enabled and op.differentiable is not False:
+                record(op, (self, *rest), result)
+            return result
+
+        return run1
+
+    if count == 2 and not op.lists and not op.optional:
+
+        def run2(self: Tensor, other: Tensor, *rest: Any) -> Any:
+            key = self.key
+            if key.device is not other.key.device:
+                raise device_mismatch(op.name, self, other)
+            result = (table.get(key) or resolve(key))(self, other, *rest)
+            if (self.node is not None or other.node is not None) and mode.enabled and op.differentiable is not False:
+                record(op, (self, other, *rest), result)
+            return result
+
+        return run2
+
+    def run(*args: Any) -> Any:
+        first = args[0][0] if 0 in op.lists else args[0]
+        key = first.key
+        tracked = False
+        for each in args[:count]:
+            if type(each) is list or type(each) is tuple:
+                for part in each:
+                    if part is not None:
+                        if part.key.device is not key.device:
+                            raise device_mismatch(op.name, first, part)
+                        tracked = tracked or part.node is not None
+            elif each is not None:
+                if each.key.device is not key.device:
+                    raise device_mismatch(op.name, first, each)
+                tracked = tracked or each.node is not None
+        result = (table.get(key) or resolve(key))(*args)
+        if tracked and mode.enabled and op.differentiable is not False:
+            record(op, args, result)
+        return result
+
+    return run
+
+
+def _mutating_runner(op: Operator) -> Callable[..., Any]:
+    """Like the kernel runner, for kernels that write into their first argument."""
+    count = len(op.tensors)
+
+    def run(target: Tensor, *rest: Any) -> Tensor:
+        key = target.key
+        tracked = target.node is not None
+        for each in rest[: count - 1]:
+            for part in each if type(each) in (list, tuple) else (each,):
+                if part is not None:
+                    if part.key.device is not key.device:
+                        raise device_mismatch(op.name, target, part)
+                    tracked = tracked or part.node is not None
+        writable(target, op.name)
+        recording = tracked and mode.enabled and op.differentiable is not False
+        snapshot = before_write(op, target) if recording else None
+        (op.table.get(key) or op.resolve(key))(target, *rest)
+        touch(target)
+        if recording:
+            record_inplace(op, target, (target, *rest), snapshot)
+        return target
+
+    return run
+
+
+def writable(target: Tensor, name: str) -> None:
+    """Refuse a write into memory that several indices share."""
+    geometry = target.geometry
+    if not geometry.dense and geometry.overlapping:
+        raise AutogradError(
+            f"unsupported operation: {name} would write to a tensor of shape {list(geometry.shape)} and strides "
+            f"{geometry.strides}, more than one element of which refers to a single memory location.\n"
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def before_write(op: Operator, target: Tensor) -> Tensor:
+    """The target's old value for the graph: a copy if a formula reads it, else an empty-handed twin.
+
+    Raises:
+        RuntimeError: the target is a leaf that requires grad, or a view of one.
+    """
+    root = target if target.base is None else target.base
+    if isinstance(root.node, Leaf):
+        what = "a view of a leaf Variable that requires grad" if root is not target else "a leaf Variable that requires grad"
+        raise AutogradError(
+            f"{what} is being used in an in-place operation ({op.name}, shape {list(target.shape)}).\n"
+            "Use the out-of-place form, or wrap the update in flambeau.no_grad()."
+        )
+    node = edge(target)
+    first = op.parameters[0]
+    formulas = [op.joint] if op.joint is not None else list(op.formulas.values())
+    if any(first in _parameters(each) for each in formulas if each is not None):
+        with no_grad():
+            twin = cast(Any, target).clone()
+    else:
+        twin = make(target.key, target.geometry, target.memory)
+    twin.node, twin.output = node, target.output
+    return cast(Tensor, twin)
+
+
+def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
+    """The error for tensors on two devices."""
+    return DeviceError(
+        f"Expected all tensors to be on the same device, but {name} got {a.device} (shape {list(a.shape)}) "
+        f"and {b.device} (shape {list(b.shape)}).\nMove one with .to({str(a.device)!r})."
+    )

@@ -1,0 +1,409 @@
+"""Operators that work element by element: their bodies are made here, from a rule and an arity.
+
+The straight way is short: both operands of one key, or a tensor and a number that
+does not change its dtype, go to the kernel after one table lookup.  Everything else
+(promotion, devices, ``out=``, errors) is in ``general``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..autograd.grad_mode import mode
+from ..autograd.node import record, record_inplace
+from ..dtype import bool_, can_cast, default, float64, of_scalar, promote_types
+from ..dtype import dtype as Dtype
+from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
+from ..geometry import broadcast_shapes
+from ..key import Key
+from ..tensor import Tensor, constant, touch
+from .operator import Declared, Operator, before_write, device_mismatch, publish, writable
+
+__all__ = ["BOOL", "COMMON", "FLOAT", "finish_out", "pointwise", "result_type"]
+
+#: How the dtype in which an operator computes follows from the common dtype of its operands.
+COMMON: Final = "common"
+FLOAT: Final = "float"  # integers compute, and result, in the default floating-point type
+BOOL: Final = "bool"  # like COMMON; the kernel's result is bool
+
+NUMBERS: Final = (bool, int, float, complex)
+
+
+def result_type(*operands: Any) -> Dtype:
+    """The dtype that tensors and Python numbers combine to.
+
+    Tensors with dimensions decide; a 0-dim tensor or a number only matters if it is of
+    a higher category (bool < integer < floating point < complex).
+
+    >>> import flambeau
+    >>> flambeau.result_type(flambeau.ones(2, dtype=flambeau.int8), 3)
+    flambeau.int8
+    """
+    tiers: list[Dtype | None] = [None, None, None]  # dimensioned tensors, 0-dim tensors, numbers
+    for each in operands:
+        if isinstance(each, Tensor):
+            tier, dtype = (0 if each.geometry.ndim else 1), each.key.dtype
+        else:
+            tier, dtype = 2, of_scalar(type(each))
+        before = tiers[tier]
+        tiers[tier] = dtype if before is None else promote_types(before, dtype)
+    result: Dtype | None = None
+    for dtype in tiers:  # type: ignore[assignment]
+        if dtype is not None and (result is None or dtype.category > result.category):
+            result = _raised(result, dtype)
+    assert result is not None
+    return result
+
+
+def _raised(lower: Dtype | None, dtype: Dtype) -> Dtype:
+    # A complex number beside a float64 tensor needs the precision of both.
+    if lower is not None and dtype.is_complex and lower.is_floating_point:
+        return promote_types(lower, dtype) if lower is float64 else dtype
+    return dtype
+
+
+def _number(each: Any) -> Any:
+    """A Python number for a NumPy one, else the argument itself."""
+    return each.item() if isinstance(each, np.generic) else each
+
+
+class Pointwise:
+    """The rule of one pointwise operator."""
+
+    __slots__ = ("check", "op", "promote")
+
+    def __init__(self, op: Operator, promote: str, check: Callable[[Dtype], str | None] | None) -> None:
+        self.op, self.promote, self.check = op, promote, check
+
+    def compute_dtype(self, operands: Sequence[Any]) -> Dtype:
+        """The dtype the kernel works in.
+
+        Raises:
+            RuntimeError: the operator does not exist for this dtype.
+        """
+        dtype = result_type(*operands)
+        if self.check is not None:
+            problem = self.check(dtype)
+            if problem:
+                raise DtypeError(f"{self.op.name}: {problem}, got {_describe(operands)}.")
+        if self.promote is FLOAT and dtype.category < 2:
+            return default.dtype
+        return dtype
+
+    def prepare(self, operands: Sequence[Any]) -> tuple[Key, list[Any]]:
+        """The key to compute with, and the operands converted to it (numbers as they are)."""
+        first: Tensor | None = None
+        for each in operands:
+            if isinstance(each, Tensor):
+                if first is None or (first.geometry.ndim == 0 and first.key.memory.host and each.geometry.ndim):
+                    first = each
+            elif type(each) not in NUMBERS:
+                raise ArgumentTypeError(
+                    f"{self.op.name}() expects tensors and numbers, got {type(each).__name__}: {each!r:.60}.\n"
+                    "Convert it first with flambeau.tensor(...)."
+                )
+        if first is None:
+            raise ArgumentTypeError(f"{self.op.name}() expects at least one tensor, got {_describe(operands)}.")
+        key = first.key.of(self.compute_dtype(operands))
+        converted = []
+        for each in operands:
+            if isinstance(each, Tensor) and each.key is not key:
+                if each.key.device is not key.device:
+                    if each.geometry.ndim or not each.key.memory.host:
+                        raise device_mismatch(self.op.name, first, each)
+                    each = each.to(key.device)  # type: ignore[attr-defined]
+                each = each.to(key.dtype)
+            converted.append(each)
+        return key, converted
+
+    def general(self, operands: Sequence[Any], out: Tensor | None = None) -> Tensor:
+        """Any operands; ``out`` receives the result if given."""
+        key, operands = self.prepare([_number(each) for each in operands])
+        kernel = self.op.table.get(key) or self.op.resolve(key)
+        tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
+        if out is not None:
+            return finish_out(self.op.name, out, operands, lambda: kernel(*tensors))
+        result: Tensor = kernel(*tensors)
+        if mode.enabled and self.op.differentiable is not False:
+            record(self.op, tuple(operands), result)
+        return result
+
+    def inplace(self, target: Tensor, others: Sequence[Any]) -> Tensor:
+        """Write the result into the first operand.
+
+        Raises:
+            RuntimeError: the result has another shape, or a dtype that the target cannot hold.
+        """
+        op = self.op
+        others = [_number(each) for each in others]
+        key, operands = self.prepare((target, *others))
+        shapes = [each.geometry.shape for each in operands if isinstance(each, Tensor)]
+        shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(*shapes)
+        if shape != target.geometry.shape:
+            raise ShapeError(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)} in {op.name}_().\n"
+                f"Use the out-of-place form {op.name}()."
+            )
+        result_dtype = bool_ if self.promote is BOOL else key.dtype
+        if self.promote is not BOOL and not can_cast(result_dtype, target.key.dtype):
+            raise DtypeError(
+                f"result type {_titled(result_dtype)} can't be cast to the desired output type {_titled(target.key.dtype)} "
+                f"in {op.name}_().\nUse the out-of-place form {op.name}()."
+            )
+        writable(target, op.name)
+        kernel = op.table.get(key) or op.resolve(key)
+        tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
+        tracked = mode.enabled and op.differentiable is not False
+        tracked = tracked and any(each.node is not None for each in operands if isinstance(each, Tensor))
+        snapshot = before_write(op, target) if tracked else None
+        if result_dtype is target.key.dtype and key is target.key and not _partial_overlap(target, others):
+            kernel(*tensors, out=target)
+            touch(target)
+        else:
+            fresh = kernel(*tensors)
+            _copy_into(target, fresh)
+        if tracked:
+            if key is target.key:
+                record_inplace(op, target, tuple(operands), snapshot)
+            else:
+                raise AutogradError(
+                    f"{op.name}_() would change the dtype of a tracked value from {key.dtype.name} to "
+                    f"{target.key.dtype.name}.\nUse the out-of-place form {op.name}()."
+                )
+        return target
+
+
+def _partial_overlap(target: Tensor, others: Sequence[Any]) -> bool:
+    """Whether another operand shares some memory with the target, but not element for element."""
+    for each in others:
+        if isinstance(each, Tensor) and each.shared is not None and target.shared is not None:
+            same = each.geometry is target.geometry and each.offset == target.offset
+            if each.shared.memory is target.shared.memory and not same:
+                return True
+    return False
+
+
+def _copy_into(target: Tensor, source: Tensor) -> None:
+    enabled, mode.enabled = mode.enabled, False
+    try:
+        target.copy_(source)  # type: ignore[attr-defined]
+    finally:
+        mode.enabled = enabled
+
+
+def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[[], Tensor]) -> Tensor:
+    """Compute and store into ``out``, which takes the result's shape.
+
+    Raises:
+        RuntimeError: ``out`` cannot hold the result's dtype, or history was asked for.
+        TypeError: ``out`` is no tensor.
+    """
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{name}(): out must be a Tensor, got {type(out).__name__}.")
+    if mode.enabled and (
+        out.node is not None and out.requires_grad  # type: ignore[attr-defined]
+        or any(isinstance(each, Tensor) and each.node is not None and each.requires_grad for each in inputs)  # type: ignore[attr-defined]
+    ):
+        raise AutogradError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad.\nDrop out=, or run it in flambeau.no_grad()."
+        )
+    enabled, mode.enabled = mode.enabled, False
+    try:
+        result = compute()
+        if result.key.device is not out.key.device:
+            raise device_mismatch(name, result, out)
+        if not can_cast(result.key.dtype, out.key.dtype):
+            raise DtypeError(
+                f"result type {_titled(result.key.dtype)} can't be cast to the desired output type "
+                f"{_titled(out.key.dtype)} in {name}(out=...)."
+            )
+        if out.geometry.shape != result.geometry.shape:
+            out.resize_(result.geometry.shape)  # type: ignore[attr-defined]
+        writable(out, name)
+        out.copy_(result)  # type: ignore[attr-defined]
+    finally:
+        mode.enabled = enabled
+    return out
+
+
+_TITLES: Final = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def _titled(dtype: Dtype) -> str:
+    return _TITLES[dtype.name]
+
+
+def _describe(operands: Sequence[Any]) -> str:
+    return " and ".join(
+        f"{each.key.dtype.name}{list(each.shape)}" if isinstance(each, Tensor) else repr(each) for each in operands
+    )
+
+
+def pointwise(
+    *,
+    promote: str = COMMON,
+    check: Callable[[Dtype], str | None] | None = None,
+    name: str | None = None,
+    namespaces: str | Sequence[str] = "",
+    method: bool = True,
+    operator: str | Sequence[str] = (),
+    inplace: bool = True,
+) -> Callable[[Callable[..., Any]], Declared]:
+    """Declare an operator that works element by element; the body of the function is not used.
+
+    Args:
+        promote: COMMON, FLOAT or BOOL.
+        check: given the operands' common dtype, says what is wrong with it, or None.
+        name: the operator's name, if it is not the function's.
+        namespaces: where the function is offered.
+        method: whether it is also a method of Tensor.
+        operator: special methods that are this function, such as ``"__mul__"``.
+        inplace: whether there is an in-place form, ``NAME_``.
+    """
+
+    def declare(function: Callable[..., Any]) -> Declared:
+        code = function.__code__
+        parameters = code.co_varnames[: code.co_argcount]
+        op = Operator(name or function.__name__, "pointwise", " ".join(parameters), function)
+        rule = Pointwise(op, promote, check)
+        call, call_ = _CALLERS[len(parameters)](rule)
+        for each, suffix in ((call, ""), (call_, "_")):
+            each.__name__ = each.__qualname__ = op.name + suffix
+            each.__module__ = function.__module__
+        call.__doc__ = function.__doc__
+        call_.__doc__ = f"In-place form of :func:`{op.name}`."
+        dunders = (operator,) if isinstance(operator, str) else operator
+        declared = publish(op, call, namespaces, method, dunders, f"{op.name}_" if inplace else None)
+        op.body_of_inplace = call_  # type: ignore[attr-defined]
+        op.declared_with = function  # type: ignore[attr-defined]
+        op.rule = rule  # type: ignore[attr-defined]
+        declared.run = call
+        return declared
+
+    return declare
+
+
+def _unary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    op, table, general, inplace = rule.op, rule.op.table, rule.general, rule.inplace
+    direct = rule.promote is not FLOAT and rule.check is None
+
+    def call(self: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is None:
+            try:
+                key = self.key
+            except AttributeError:
+                return general((self,))
+            if direct or key.dtype.category == 2:
+                kernel = table.get(key)
+                if kernel is not None:
+                    result: Tensor = kernel(self)
+                    if self.node is not None and mode.enabled and op.differentiable is not False:
+                        record(op, (self,), result)
+                    return result
+        return general((self,), out)
+
+    def call_(self: Tensor) -> Tensor:
+        if self.node is None and self.geometry.dense and (direct or self.key.dtype.category == 2):
+            kernel = table.get(self.key)
+            if kernel is not None and rule.promote is not BOOL:
+                kernel(self, out=self)
+                touch(self)
+                return self
+        return inplace(self, ())
+
+    return call, call_
+
+
+def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    op, table, general, inplace = rule.op, rule.op.table, rule.general, rule.inplace
+    direct = rule.promote is not FLOAT and rule.check is None
+
+    def call(self: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is None:
+            kind = type(other)
+            try:
+                key = self.key
+                if kind is Tensor:
+                    if key is other.key:
+                        kernel = table.get(key)
+                        if kernel is not None and (direct or key.dtype.category == 2):
+                            result: Tensor = kernel(self, other)
+                            if (
+                                (self.node is not None or other.node is not None)
+                                and mode.enabled
+                                and op.differentiable is not False
+                            ):
+                                record(op, (self, other), result)
+                            return result
+                elif kind in key.keeps:
+                    kernel = table.get(key)
+                    if kernel is not None and (direct or key.dtype.category == 2):
+                        number = key.constants.get(other or repr(other))
+                        result = kernel(self, constant(key, other) if number is None else number)
+                        if self.node is not None and mode.enabled and op.differentiable is not False:
+                            record(op, (self, other), result)
+                        return result
+            except AttributeError:
+                if isinstance(self, Tensor):
+                    raise
+        return general((self, other), out)
+
+    def call_(self: Tensor, other: Any) -> Tensor:
+        key = self.key
+        if self.node is None and self.geometry.dense and (direct or key.dtype.category == 2):
+            kernel = table.get(key)
+            if kernel is not None and rule.promote is not BOOL:
+                kind = type(other)
+                if kind is Tensor:
+                    if key is other.key and self.geometry is other.geometry and other.node is None and other.shared is None:
+                        kernel(self, other, out=self)
+                        touch(self)
+                        return self
+                elif kind in key.keeps:
+                    number = key.constants.get(other or repr(other))
+                    kernel(self, constant(key, other) if number is None else number, out=self)
+                    touch(self)
+                    return self
+        return inplace(self, (other,))
+
+    return call, call_
+
+
+def _ternary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    general, inplace = rule.general, rule.inplace
+
+    def call(self: Any, a: Any, b: Any, *, out: Tensor | None = None) -> Tensor:
+        return general((self, a, b), out)
+
+    def call_(self: Tensor, a: Any, b: Any) -> Tensor:
+        return inplace(self, (a, b))
+
+    return call, call_
+
+
+def _quaternary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    general, inplace = rule.general, rule.inplace
+
+    def call(self: Any, a: Any, b: Any, c: Any, *, out: Tensor | None = None) -> Tensor:
+        return general((self, a, b, c), out)
+
+    def call_(self: Tensor, a: Any, b: Any, c: Any) -> Tensor:
+        return inplace(self, (a, b, c))
+
+    return call, call_
+
+
+_CALLERS: Final[dict[int, Callable[[Pointwise], tuple[Callable[..., Any], Callable[..., Any]]]]] = {
+    1: _unary,
+    2: _binary,
+    3: _ternary,
+    4: _quaternary,
+}

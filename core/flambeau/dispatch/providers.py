@@ -1,0 +1,155 @@
+"""Who serves which operator on which key, and who wins.
+
+A provider brings kernels for one device type and layout.  For a call, the enabled
+providers that have a kernel for the operator and dtype are tried in order of
+preference, then priority; the first whose predicate accepts the arguments serves.
+The answer for a key is cached in the operator's table; loading a plug-in or
+changing a preference empties the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ..errors import PluginError
+from ..key import Key
+from ..layout import layout as Layout
+from ..layout import strided
+
+__all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "registry"]
+
+#: A kernel for one key: canonical arguments to fresh outputs.
+Kernel = Callable[..., Any]
+
+
+class KernelFamily(Protocol):
+    """The kernels of one operator, over dtypes."""
+
+    #: decides per call, from the arguments, whether the kernel serves it; None accepts all
+    predicate: Callable[..., bool] | None
+
+    def build(self, key: Key) -> Kernel | None:
+        """The kernel for a key, or None if this dtype is not served."""
+
+    def source(self) -> str:
+        """``file:line`` of the kernel."""
+
+
+@dataclass(eq=False)
+class Provider:
+    """A set of kernels for one device type and layout."""
+
+    name: str
+    device: str
+    kernels: Mapping[str, KernelFamily]
+    version: str = ""
+    priority: int = 0
+    layout: Layout = strided
+    enabled: bool = True
+    plugin: str = ""
+    built: dict[tuple[str, Key], Kernel | None] = field(default_factory=dict)
+
+    def kernel(self, operator: str, key: Key) -> Kernel | None:
+        """The kernel for an operator and key, built on first use."""
+        try:
+            return self.built[operator, key]
+        except KeyError:
+            family = self.kernels.get(operator)
+            found = self.built[operator, key] = family.build(key) if family else None
+            return found
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A provider's kernel for one operator and key."""
+
+    provider: Provider
+    family: KernelFamily
+    kernel: Kernel
+
+
+class Registry:
+    """All loaded providers and the operators whose tables depend on them."""
+
+    def __init__(self) -> None:
+        self.providers: list[Provider] = []
+        self.tables: list[dict[Key, Any]] = []
+        self.overrides: dict[str, list[Callable[[bool], None]]] = {}
+        #: rank of a provider for an operator: higher first; replaced while a preference is in force
+        self.rank: Callable[[str, Provider], Any] = lambda _, provider: provider.priority
+        #: whether the rank may differ between threads, so that it must be asked at each call
+        self.scoped = False
+        #: loads the plug-ins that serve a device type; installed by the plug-in loader
+        self.load: Callable[[str], None] = lambda _: None
+
+    def add(self, provider: Provider) -> None:
+        """Take in a provider.
+
+        Raises:
+            RuntimeError: another one has the same priority and a kernel for the same operator.
+        """
+        for other in self.providers:
+            if (other.device, other.layout, other.priority) != (provider.device, provider.layout, provider.priority):
+                continue
+            shared = sorted(other.kernels.keys() & provider.kernels.keys())
+            if shared:
+                raise PluginError(
+                    f"The providers {other.name!r} and {provider.name!r} both serve {shared[0]} on "
+                    f"{provider.device} ({provider.layout.name}) with priority {provider.priority}.\n"
+                    "Give one of them another priority, so that the choice does not depend on the import order."
+                )
+        self.providers.append(provider)
+        self.refresh()
+        for name in provider.kernels:
+            for notify in self.overrides.get(name, ()):
+                notify(True)
+
+    def refresh(self) -> None:
+        """Forget cached answers: providers or preferences have changed."""
+        for table in self.tables:
+            table.clear()
+
+    def candidates(self, operator: str, key: Key) -> list[Candidate]:
+        """The kernels that may serve, best first."""
+        found = []
+        for provider in self.providers:
+            if provider.device == key.device.type and provider.layout is key.layout and provider.enabled:
+                kernel = provider.kernel(operator, key)
+                if kernel is not None:
+                    found.append(Candidate(provider, provider.kernels[operator], kernel))
+        found.sort(key=lambda each: self.rank(operator, each.provider), reverse=True)
+        return found
+
+    def resolve(self, operator: str, key: Key, otherwise: Kernel) -> Kernel:
+        """What serves an operator on a key: a kernel, a choice between several, or ``otherwise``."""
+        candidates = self.candidates(operator, key)
+        if not candidates:
+            return otherwise
+        return self._contextual(operator, key, otherwise) if self.scoped else self._choice(candidates, otherwise)
+
+    @staticmethod
+    def _choice(candidates: list[Candidate], otherwise: Kernel) -> Kernel:
+        if candidates[0].family.predicate is None:
+            return candidates[0].kernel
+        options = [(each.family.predicate, each.kernel) for each in candidates]
+
+        def choose(*args: Any, **kwargs: Any) -> Any:
+            for accepts, kernel in options:
+                if accepts is None or accepts(*args):
+                    return kernel(*args, **kwargs)
+            return otherwise(*args, **kwargs)
+
+        return choose
+
+    def _contextual(self, operator: str, key: Key, otherwise: Kernel) -> Kernel:
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            candidates = self.candidates(operator, key)
+            kernel = self._choice(candidates, otherwise) if candidates else otherwise
+            return kernel(*args, **kwargs)
+
+        return ask
+
+
+registry: Final = Registry()

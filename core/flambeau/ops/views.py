@@ -1,0 +1,700 @@
+"""Operators whose result views their argument's memory: new shape, strides, offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ..autograd.grad_mode import mode
+from ..autograd.node import Node, edge, record, refresher
+from ..dispatch.operator import composite, operators, view_op
+from ..dtype import int64
+from ..errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
+from ..geometry import Size, axis, contiguous, expanded, strided
+from ..tensor import VIEW, Tensor, alias, make
+from ..tensor import view as _view
+
+__all__ = [
+    "as_strided", "detach", "diagonal", "expand", "expand_as", "flatten", "movedim", "narrow", "permute", "reshape",
+    "select", "slice_", "squeeze", "sum_to_size", "swapaxes", "t", "transpose", "unflatten", "unfold", "unsqueeze",
+    "view", "view_as", "sizes",
+]  # fmt: skip
+
+
+def sizes(args: tuple[Any, ...], what: str = "size") -> tuple[int, ...]:
+    """Sizes given as varargs or as one sequence.
+
+    Raises:
+        TypeError: something is not an int.
+    """
+    if len(args) == 1 and not isinstance(args[0], int):
+        given = args[0]
+        if isinstance(given, Tensor) and given.geometry.ndim == 0:
+            return (int(cast(Any, given).item()),)
+        try:
+            args = tuple(given)
+        except TypeError:
+            raise ArgumentTypeError(f"{what}: expected ints, got {type(given).__name__} {given!r:.60}.") from None
+    for each in args:
+        if type(each) is not int:
+            break
+    else:
+        return args
+    result = []
+    for each in args:
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            raise ArgumentTypeError(f"{what}: expected ints, got {type(each).__name__} {each!r:.60} in {args!r:.80}.")
+        result.append(each.__index__())
+    return tuple(result)
+
+
+def positions(beside: Tensor, count: int) -> Any:
+    """0, 1, ... as int64 on the device of another tensor."""
+    key = beside.key.of(int64)
+    return make(key, contiguous((count,)), key.memory.from_numpy(np.arange(count), key.device, int64))
+
+
+# ---------------------------------------------------------------- as_strided
+
+
+@view_op("self | size stride storage_offset")
+def as_strided(
+    self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """View the tensor's storage with any sizes and strides (both in elements).
+
+    Args:
+        size: the shape of the view.
+        stride: its strides.
+        storage_offset: elements before its first; the tensor's own offset if not given.
+
+    Raises:
+        RuntimeError: sizes and strides differ in number, one is negative, or the view leaves the storage.
+    """
+    size, stride = sizes((size,)), sizes((stride,), "stride")
+    if len(size) != len(stride):
+        raise ShapeError(f"mismatch in length of strides and shape: {list(size)} and {list(stride)}.")
+    if any(each < 0 for each in size):
+        raise ShapeError(f"Trying to create tensor with negative dimension: {list(size)}.")
+    if any(each < 0 for each in stride):
+        raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}.")
+    offset = self.offset if storage_offset is None else storage_offset
+    geometry = strided(Size(size), tuple(stride))
+    owner = self.shared.geometry if self.shared is not None else self.geometry
+    if geometry.numel and (offset < 0 or offset + geometry.span > owner.span):
+        raise ShapeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} require a storage of "
+            f"{offset + geometry.span} elements, out of bounds for storage of {owner.span}."
+        )
+    return cast(Tensor, as_strided.run(_view(self, geometry, offset - self.offset), self, size, stride, offset))
+
+
+def _strided_gradient(grad: Tensor, self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Tensor:
+    """Put the view's gradient where the view's elements lie in the input."""
+    lowest = min(self.offset, storage_offset)
+    geometry = strided(Size(size), tuple(stride))
+    length = max(self.offset - lowest + self.geometry.span, storage_offset - lowest + geometry.span)
+    buffer = cast(Any, grad).new_zeros(length)
+    if geometry.overlapping:
+        places = as_strided(positions(grad, length), size, stride, storage_offset - lowest)
+        buffer = buffer.index_add(0, places.reshape(-1), cast(Any, grad).reshape(-1))
+    else:
+        buffer = buffer.as_strided_scatter(grad, size, stride, storage_offset - lowest)
+    return cast(Tensor, buffer.as_strided(self.geometry.shape, self.geometry.strides, self.offset - lowest))
+
+
+def _int64() -> Any:
+    from ..dtype import int64
+
+    return int64
+
+
+as_strided.gradient(self=_strided_gradient)
+
+
+@view_op("self src | size stride storage_offset", namespaces="", method=True)
+def as_strided_scatter(
+    self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A copy of ``self`` in which the elements of its ``as_strided`` view are those of ``src``."""
+    offset = self.offset if storage_offset is None else storage_offset
+    enabled, mode.enabled = mode.enabled, False
+    try:
+        result = cast(Any, self).clone()
+        result.as_strided(size, stride, offset - self.offset).copy_(src)
+    finally:
+        mode.enabled = enabled
+    if mode.enabled and (self.node is not None or src.node is not None):
+        record(as_strided_scatter.op, (self, src, tuple(size), tuple(stride), offset - self.offset), result)
+    return cast(Tensor, result)
+
+
+as_strided_scatter.gradient(
+    self=lambda grad, size, stride, storage_offset, src_shape: grad.contiguous().as_strided_scatter(
+        grad.new_zeros(src_shape), size, stride, storage_offset
+    ),
+    src=lambda grad, size, stride, storage_offset: grad.contiguous().as_strided(size, stride, storage_offset),
+)
+
+
+def _rebuild(view: Tensor) -> Node:
+    """The history of a view whose base was written after the view was made."""
+    base = view.base
+    assert base is not None
+    twin = alias(view)
+    record(as_strided.op, (base, view.geometry.shape, view.geometry.strides, view.offset), twin)
+    return cast(Node, twin.node)
+
+
+def _scatter(base: Tensor, view: Tensor) -> None:
+    """Record that a view's new value, already written, is part of its base."""
+    if not base.geometry.contiguous:
+        raise ShapeError(
+            f"A view of a non-contiguous base (shape {list(base.shape)}, strides {base.geometry.strides}) was written in "
+            "place under autograd.\nCall contiguous() or clone() on the base first."
+        )
+    old = alias(base)
+    old.node, old.output = edge(base), base.output
+    args = (old, view, view.geometry.shape, view.geometry.strides, view.offset - base.offset)
+    record(as_strided_scatter.op, args, base)
+
+
+refresher.rebuild = _rebuild
+refresher.scatter = _scatter
+
+
+# ---------------------------------------------------------------- shape
+
+
+@view_op("self | size")
+def view(self: Tensor, *size: Any) -> Tensor:
+    """The same elements with another shape, without copying.
+
+    Args:
+        size: the new shape, as ints or one sequence; one size may be -1 and is inferred.  Or a dtype,
+            to reinterpret the memory.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or the strides do not allow it without a copy.
+    """
+    if len(size) == 1 and not isinstance(size[0], int) and hasattr(size[0], "itemsize"):
+        return cast(Tensor, cast(Any, self).view_dtype(size[0]))
+    shape = size if len(size) != 1 else sizes(size)
+    geometry = self.geometry
+    try:
+        wanted = contiguous(shape)
+        if wanted.numel != geometry.numel:
+            raise ShapeError
+    except (ShapeError, ArgumentTypeError):
+        wanted = contiguous(_inferred(sizes(size), geometry.numel))
+    if not geometry.contiguous:
+        strides = compatible_strides(geometry.shape, geometry.strides, wanted.shape)
+        if strides is None:
+            raise ShapeError(
+                f"view size {list(wanted.shape)} is not compatible with input tensor's size {list(geometry.shape)} and stride "
+                f"{geometry.strides} (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+            )
+        wanted = strided(wanted.shape, strides)
+    result = _view(self, wanted)
+    if self.node is not None and mode.enabled:
+        record(view.op, (self, wanted.shape), result)
+    return result
+
+
+view.gradient(self=lambda grad, self_shape: grad.reshape(self_shape))
+
+
+def _inferred(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
+    """A shape with its -1 filled in."""
+    if shape.count(-1) > 1:
+        raise ShapeError(f"only one dimension can be inferred, got shape {list(shape)}.")
+    known = 1
+    for each in shape:
+        if each < -1:
+            raise ShapeError(f"invalid shape dimension {each} in {list(shape)}.")
+        known *= each if each != -1 else 1
+    if -1 in shape:
+        if known == 0:
+            if numel:
+                raise ShapeError(f"shape '{list(shape)}' is invalid for input of size {numel}.")
+            raise ShapeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous."
+            )
+        if numel % known == 0:
+            return tuple(numel // known if each == -1 else each for each in shape)
+    elif known == numel:
+        return shape
+    raise ShapeError(f"shape '{list(shape)}' is invalid for input of size {numel}.")
+
+
+def compatible_strides(
+    shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Strides with which the same memory reads as ``wanted``, or None if that needs a copy."""
+    if 0 in shape:
+        return contiguous(tuple(wanted)).strides
+    # Runs of dimensions that are contiguous among themselves, last first: (elements, innermost stride).
+    runs: list[tuple[int, int]] = []
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0] * size, runs[-1][1])
+        else:
+            runs.append((size, stride))
+    result: list[int] = []
+    run, filled = 0, 1
+    for size in reversed(wanted):
+        if size == 1:
+            result.append(filled * (runs[run][1] if run < len(runs) else 1))
+            continue
+        if run < len(runs) and filled == runs[run][0]:
+            run, filled = run + 1, 1
+        if run >= len(runs) or runs[run][0] % (filled * size):
+            return None
+        result.append(runs[run][1] * filled)
+        filled *= size
+    return tuple(reversed(result))
+
+
+@composite
+def reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements with another shape; a view where the strides allow it, else a copy.
+
+    Args:
+        shape: ints or one sequence; one size may be -1 and is inferred.
+    """
+    if self.geometry.contiguous:
+        return view(self, *shape)  # type: ignore[no-any-return]
+    wanted = _inferred(sizes(shape), self.geometry.numel)
+    strides = compatible_strides(self.geometry.shape, self.geometry.strides, wanted)
+    if strides is None:
+        return view(cast(Any, self).contiguous(), wanted)  # type: ignore[no-any-return]
+    return view(self, wanted)  # type: ignore[no-any-return]
+
+
+@composite(namespaces=())
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """View with the shape of another tensor."""
+    return view(self, other.shape)  # type: ignore[no-any-return]
+
+
+@composite(namespaces=())
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """Reshape to the shape of another tensor."""
+    return reshape(self, other.shape)  # type: ignore[no-any-return]
+
+
+@composite
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join the dimensions from ``start_dim`` to ``end_dim`` into one."""
+    shape = self.shape
+    start, end = axis(start_dim, len(shape)), axis(end_dim, len(shape))
+    if start > end:
+        raise ShapeError(f"flatten() has invalid args: start_dim ({start_dim}) cannot come after end_dim ({end_dim})")
+    if not shape:
+        return reshape(self, 1)  # type: ignore[no-any-return]
+    return reshape(self, shape[:start] + (shape[start : end + 1].numel(),) + shape[end + 1 :])  # type: ignore[no-any-return]
+
+
+@composite
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa: A002
+    """Split one dimension into several with these sizes."""
+    at = axis(dim, self.ndim)
+    shape = self.shape
+    inner = _inferred(tuple(sizes), shape[at])
+    return view(self, shape[:at] + inner + shape[at + 1 :])  # type: ignore[no-any-return]
+
+
+@view_op("self | size", namespaces=())
+def expand(self: Tensor, *size: Any) -> Tensor:
+    """Repeat dimensions of size 1 without copying.
+
+    Args:
+        size: the new shape; -1 keeps a size; new dimensions come first.
+
+    Raises:
+        RuntimeError: a size other than 1 would change.
+    """
+    given = sizes(size)
+    lead = len(given) - self.geometry.ndim
+    if lead < 0:
+        raise ShapeError(
+            f"expand: the number of sizes provided ({len(given)}: {list(given)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({self.geometry.ndim}: {list(self.shape)})."
+        )
+    wanted = []
+    for position, each in enumerate(given):
+        own = self.geometry.shape[position - lead] if position >= lead else None
+        if each == -1 and own is not None:
+            each = own
+        if each < 0 or (own is not None and own not in (1, each)):
+            raise ShapeError(
+                f"The expanded size of the tensor ({each}) must match the existing size ({own}) at non-singleton dimension "
+                f"{position}. Target sizes: {list(given)}. Tensor sizes: {list(self.shape)}."
+            )
+        wanted.append(each)
+    result = _view(self, strided(Size(wanted), expanded(self.geometry, wanted)))
+    return cast(Tensor, expand.run(result, self, tuple(wanted)))
+
+
+expand.gradient(self=lambda grad, self_shape: grad.sum_to_size(self_shape))
+
+
+@composite(namespaces=())
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Expand to the shape of another tensor."""
+    return expand(self, other.shape)  # type: ignore[no-any-return]
+
+
+@composite
+def broadcast_to(self: Tensor, size: Sequence[int]) -> Tensor:
+    """Expand to a shape."""
+    return expand(self, tuple(size))  # type: ignore[no-any-return]
+
+
+@composite(namespaces=())
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over the dimensions that broadcasting to this tensor's shape from ``size`` would repeat."""
+    wanted = sizes(size)
+    shape = self.shape
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(own != each and each != 1 for own, each in zip(shape[lead:], wanted, strict=True)):
+        raise ShapeError(f"size {list(wanted)} is not expandable to size {list(shape)}.")
+    dims = [*range(lead), *(lead + i for i, each in enumerate(wanted) if each == 1 and shape[lead + i] != 1)]
+    result = cast(Any, self).sum(dims, keepdim=True) if dims else self
+    return cast(Tensor, result.view(wanted) if lead else result)
+
+
+@view_op("self | dims")
+def permute(self: Tensor, *dims: Any) -> Tensor:
+    """Reorder the dimensions.
+
+    Args:
+        dims: for each dimension of the result, the one of the input.
+
+    Raises:
+        RuntimeError: not every dimension is named exactly once.
+    """
+    given = sizes(dims, "dims")
+    geometry = self.geometry
+    if len(given) != geometry.ndim:
+        raise ShapeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {geometry.ndim} is not equal to len(dims) = {len(given)}".replace(
+                "permute(sparse_coo)", "permute"
+            )
+        )
+    order = tuple(axis(each, geometry.ndim) for each in given)
+    if len(set(order)) != len(order):
+        raise ShapeError(f"permute(): duplicate dims are not allowed, got {list(given)}.")
+    shape, strides = geometry.shape, geometry.strides
+    result = _view(self, strided(tuple([shape[i] for i in order]), tuple([strides[i] for i in order])))
+    return cast(Tensor, permute.run(result, self, order))
+
+
+def _permute_gradient(grad: Any, dims: tuple[int, ...]) -> Any:
+    inverse = [0] * len(dims)
+    for position, dim in enumerate(dims):
+        inverse[dim] = position
+    return grad.permute(inverse)
+
+
+permute.gradient(self=_permute_gradient)
+
+
+@view_op("self | dim0 dim1")
+def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions."""
+    geometry = self.geometry
+    a, b = axis(dim0, geometry.ndim), axis(dim1, geometry.ndim)
+    if a == b:
+        result = _view(self, geometry)
+    else:
+        shape, strides = list(geometry.shape), list(geometry.strides)
+        shape[a], shape[b] = shape[b], shape[a]
+        strides[a], strides[b] = strides[b], strides[a]
+        result = _view(self, strided(tuple(shape), tuple(strides)))
+    if self.node is not None and mode.enabled:
+        record(transpose.op, (self, a, b), result)
+    return result
+
+
+transpose.gradient(self=lambda grad, dim0, dim1: grad.transpose(dim0, dim1))
+swapaxes = composite(name="swapaxes")(lambda self, axis0, axis1: transpose(self, axis0, axis1))
+swapaxes.__doc__ = "Swap two dimensions: another name of :func:`transpose`."
+
+
+@view_op("self |")
+def t(self: Tensor) -> Tensor:
+    """Transpose a matrix; a vector or a 0-dim tensor is returned as it is.
+
+    Raises:
+        RuntimeError: there are more than two dimensions.
+    """
+    geometry = self.geometry
+    if geometry.ndim == 2:
+        (rows, columns), (down, across) = geometry.shape, geometry.strides
+        geometry = strided((columns, rows), (across, down))
+    elif geometry.ndim > 2:
+        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {geometry.ndim}D: {list(geometry.shape)}.")
+    result = _view(self, geometry)
+    if self.node is not None and mode.enabled:
+        record(t.op, (self,), result)
+    return result
+
+
+t.gradient(self=lambda grad: grad.t())
+
+
+@composite
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Move dimensions to other positions; the rest keep their order."""
+    ndim = self.ndim
+    from_ = [axis(each, ndim) for each in ((source,) if isinstance(source, int) else source)]
+    to = [axis(each, ndim) for each in ((destination,) if isinstance(destination, int) else destination)]
+    if len(from_) != len(to) or len(set(from_)) != len(from_) or len(set(to)) != len(to):
+        raise ShapeError(f"movedim: source {source} and destination {destination} must name the same number of distinct dims.")
+    order: list[int | None] = [None] * ndim
+    for a, b in zip(from_, to, strict=True):
+        order[b] = a
+    rest = iter([dim for dim in range(ndim) if dim not in from_])
+    return permute(self, *[next(rest) if each is None else each for each in order])  # type: ignore[no-any-return]
+
+
+@view_op("self | dim")
+def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Drop dimensions of size 1: all of them, or those named."""
+    geometry = self.geometry
+    if dim is None:
+        dropped = {i for i, size in enumerate(geometry.shape) if size == 1}
+    else:
+        named = (dim,) if isinstance(dim, int) else tuple(dim)
+        dims = [axis(each, geometry.ndim) for each in named]
+        if len(set(dims)) != len(dims):
+            raise ShapeError(f"squeeze: dim appears multiple times in the list of dims {list(named)}.")
+        dropped = {each for each in dims if geometry.ndim and geometry.shape[each] == 1}
+    kept = [i for i in range(geometry.ndim) if i not in dropped]
+    result = _view(self, strided(tuple(geometry.shape[i] for i in kept), tuple(geometry.strides[i] for i in kept)))
+    return cast(Tensor, squeeze.run(result, self, dim))
+
+
+squeeze.gradient(self=lambda grad, self_shape: grad.reshape(self_shape))
+
+
+@view_op("self | dim")
+def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    """Insert a dimension of size 1 at ``dim``."""
+    geometry = self.geometry
+    at = axis(dim, geometry.ndim + 1)
+    shape, strides = geometry.shape, geometry.strides
+    step = strides[at] * shape[at] if at < geometry.ndim else 1
+    result = _view(self, strided(shape[:at] + (1,) + shape[at:], (*strides[:at], step, *strides[at:])))
+    return cast(Tensor, unsqueeze.run(result, self, at))
+
+
+unsqueeze.gradient(self=lambda grad, dim: grad.squeeze(dim))
+
+
+# ---------------------------------------------------------------- parts
+
+
+@view_op("self | dim index")
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at one index of a dimension, without that dimension.
+
+    Raises:
+        IndexError: the index is out of range, or there is no dimension.
+    """
+    geometry = self.geometry
+    if not geometry.ndim:
+        raise BoundsError("select() cannot be applied to a 0-dim tensor.")
+    at = axis(dim, geometry.ndim)
+    shape, strides = geometry.shape, geometry.strides
+    size = shape[at]
+    if not -size <= index < size:
+        raise BoundsError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}")
+    index = int(index) + size if index < 0 else int(index)
+    result = _view(self, strided(shape[:at] + shape[at + 1 :], strides[:at] + strides[at + 1 :]), index * strides[at])
+    if self.node is not None and mode.enabled:
+        record(select.op, (self, at, index), result)
+    return result
+
+
+def _select_gradient(grad: Any, self_shape: Size, dim: int, index: int) -> Any:
+    return grad.new_zeros(self_shape).select_scatter(grad, dim, index)
+
+
+select.gradient(self=_select_gradient)
+
+
+@view_op("self | dim start stop step", method=False, namespaces=())
+def slice_(self: Tensor, dim: int, start: int, stop: int, step: int) -> Tensor:
+    """Every ``step``-th index of a dimension from ``start`` up to ``stop``; all already in range."""
+    geometry = self.geometry
+    shape, strides = geometry.shape, geometry.strides
+    size = (stop - start + step - 1) // step if stop > start else 0
+    wanted = strided(
+        shape[:dim] + (size,) + shape[dim + 1 :], (*strides[:dim], strides[dim] * step, *strides[dim + 1 :])
+    )
+    result = _view(self, wanted, start * strides[dim])
+    if self.node is not None and mode.enabled:
+        record(slice_.op, (self, dim, start, stop, step), result)
+    return result
+
+
+def _slice_gradient(grad: Any, self_shape: Size, dim: int, start: int, stop: int, step: int) -> Any:
+    return grad.new_zeros(self_shape).slice_scatter(grad, dim, start, stop, step)
+
+
+slice_.gradient(self=_slice_gradient)
+
+
+def _into(self: Any, src: Any, part: Any) -> Any:
+    """A clone of ``self`` in which the part that ``part`` views holds ``src``."""
+    result = self.clone()
+    target = part(result)
+    if target.shape != src.shape:
+        raise ShapeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(target.shape)}")
+    target.copy_(src)
+    return result
+
+
+@composite
+def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``self`` with ``src`` at one index of a dimension."""
+    return cast(Tensor, _into(self, src, lambda out: select(out, dim, index)))
+
+
+@composite
+def slice_scatter(
+    self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A copy of ``self`` with ``src`` in a slice of a dimension."""
+    at = axis(dim, self.ndim)
+    begin, stop, stride = slice(start, end, step).indices(self.shape[at])
+    return cast(Tensor, _into(self, src, lambda out: slice_(out, at, begin, stop, stride)))
+
+
+@composite
+def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
+    """``length`` indices of a dimension from ``start`` on.
+
+    Raises:
+        RuntimeError: they are not all in range.
+    """
+    if not self.ndim:
+        raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
+    at = axis(dim, self.ndim)
+    first = start if isinstance(start, int) else int(cast(Any, start).item())
+    size = self.shape[at]
+    if length < 0:
+        raise ShapeError(f"narrow(): length must be non-negative, got {length}.")
+    if not -size <= first <= size:
+        raise BoundsError(f"start out of range (expected to be in range of [-{size}, {size}], but got {first})")
+    if first < 0:
+        first += size
+    if first + length > size:
+        raise ShapeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_(self, at, first, first + length, 1)  # type: ignore[no-any-return]
+
+
+@view_op("self | dimension size step", namespaces=())
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """All windows of ``size`` along a dimension, ``step`` apart; the window becomes the last dimension.
+
+    Raises:
+        RuntimeError: the window is larger than the dimension, or the step is not positive.
+    """
+    geometry = self.geometry
+    at = axis(dimension, geometry.ndim)
+    shape = geometry.shape or Size((1,))
+    strides = geometry.strides or (1,)
+    if size > shape[at]:
+        raise ShapeError(f"maximum size for tensor at dimension {at} is {shape[at]} but size is {size}")
+    if step <= 0:
+        raise ShapeError(f"step is {step} but must be > 0")
+    if size < 0:
+        raise ShapeError(f"size is {size} but must be >= 0")
+    count = (shape[at] - size) // step + 1
+    wanted = strided(
+        Size((*shape[:at], count, *shape[at + 1 :], size)) if geometry.ndim else Size((size,)),
+        (*strides[:at], strides[at] * step, *strides[at + 1 :], strides[at]) if geometry.ndim else (1,),
+    )
+    return cast(Tensor, unfold.run(_view(self, wanted), self, at, size, step))
+
+
+def _unfold_gradient(grad: Any, self_shape: Size, dimension: int, size: int, step: int) -> Any:
+    if not self_shape:
+        return grad.reshape(())
+    length = self_shape[dimension]
+    places = unfold(positions(grad, length), 0, size, step)  # (count, size)
+    moved = grad.movedim(-1, dimension + 1).flatten(dimension, dimension + 1)
+    return grad.new_zeros(self_shape).index_add(dimension, places.reshape(-1), moved)
+
+
+unfold.gradient(self=_unfold_gradient)
+
+
+@view_op("self | offset dim1 dim2")
+def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dimensions, as the last dimension of a view.
+
+    Args:
+        offset: above (positive) or below the main diagonal.
+    """
+    geometry = self.geometry
+    a, b = axis(dim1, geometry.ndim), axis(dim2, geometry.ndim)
+    if a == b or geometry.ndim < 2:
+        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2} (tensor of shape {list(self.shape)})")
+    shape, strides = geometry.shape, geometry.strides
+    size = max(min(shape[a] + min(offset, 0), shape[b] - max(offset, 0)), 0)
+    shift = (offset * strides[b] if offset >= 0 else -offset * strides[a]) if size else 0
+    rest = [i for i in range(geometry.ndim) if i not in (a, b)]
+    wanted = strided(
+        Size((*(shape[i] for i in rest), size)), (*(strides[i] for i in rest), strides[a] + strides[b])
+    )
+    return cast(Tensor, diagonal.run(_view(self, wanted, shift), self, offset, a, b))
+
+
+def _diagonal_gradient(grad: Any, self_shape: Size, offset: int, dim1: int, dim2: int) -> Any:
+    return grad.new_zeros(self_shape).diagonal_scatter(grad, offset, dim1, dim2)
+
+
+diagonal.gradient(self=_diagonal_gradient)
+
+
+@composite
+def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of ``self`` with ``src`` on a diagonal."""
+    return cast(Tensor, _into(self, src, lambda out: diagonal(out, offset, dim1, dim2)))
+
+
+@view_op("self |")
+def detach(self: Tensor) -> Tensor:
+    """The same memory without history; in-place changes are seen by both."""
+    return alias(self)
+
+
+detach.nondifferentiable()
+
+
+@composite(namespaces=())
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history in place.
+
+    Raises:
+        RuntimeError: the tensor is a view.
+    """
+    if self.base is not None and self.node is not VIEW:
+        raise ArgumentError("Can't detach views in-place. Use detach() instead.")
+    self.node = None
+    return self
+
+
+def declared(name: str) -> Any:
+    """A declared operator's public function, by name."""
+    return operators[name].function
