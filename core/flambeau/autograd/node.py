@@ -169,33 +169,33 @@ def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
     """Attach a node to the result of ``op(*args)`` if any input needs a gradient."""
     edges: list[tuple[Node | Leaf, int] | None] = []
     needs: list[bool] = []
-    any_needed = False
     for position in op.tensors:
         each = args[position]
-        if isinstance(each, Tensor):
-            node = each.node
+        kind = type(each)
+        if kind is float or kind is int or each is None:
+            edges.append(None)
+            needs.append(False)
+        elif kind is list or kind is tuple:
+            found = [_edge_of(part) for part in each]
+            edges += found
+            needs.append(any(found))
+        else:
+            node = each.node if isinstance(each, Tensor) else None
             if node is not None and each.base is not None:
                 node = edge(each)
             if node is None:
                 edges.append(None)
                 needs.append(False)
             else:
-                edges.append((node, each.output))  # type: ignore[arg-type]
+                edges.append((node, each.output))
                 needs.append(True)
-                any_needed = True
-        elif type(each) is list or type(each) is tuple:
-            needed = False
-            for part in each:
-                node = edge(part) if isinstance(part, Tensor) else None
-                edges.append(None if node is None else (node, part.output))
-                needed = needed or node is not None
-            needs.append(needed)
-            any_needed = any_needed or needed
-        else:
-            edges.append(None)
-            needs.append(False)
-    if any_needed:
+    if True in needs:
         attach(op, op.plan(tuple(needs), args), tuple(edges), args, result)
+
+
+def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
+    node = edge(item) if isinstance(item, Tensor) else None
+    return None if node is None else (node, item.output)
 
 
 def attach(
@@ -207,15 +207,13 @@ def attach(
     node.hooks = node.preference = node.trace = None
     if watcher.watch is not None:
         watcher.watch(node)
-    if type(result) is Tensor or isinstance(result, Tensor):
-        if result.key.dtype.category < 2:
+    if isinstance(result, Tensor):
+        key = result.key
+        if key.dtype.category < 2:
             return
-        if plan.results:
-            node.saved = plan.pick((*args, alias(result)))
-        else:
-            node.saved = plan.pick(args)
+        node.saved = plan.pick((*args, alias(result)) if plan.results else args)
         node.sequence = clock()
-        node.metadata = (result.key, result.geometry)
+        node.metadata = (key, result.geometry)
         result.node = node
         if result.output:
             result.output = 0
