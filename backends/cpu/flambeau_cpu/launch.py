@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flambeau.backend import DTYPES, Geometry, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded
+from flambeau.backend import DTYPES, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded
 
 from ._kernels import ffi, lib
+from .memory import blocks_of
 
 __all__ = ["CODES", "Loop", "find", "plan_for"]
 
@@ -54,20 +55,22 @@ def plan_for(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Any:
     return ffi.new("int64_t[]", flat)
 
 
+_PADDING: Final = [[ffi.NULL] * (5 - count) for count in range(6)]
+
+
 class _Plans(dict[Any, Any]):
     """Plans by the operands' geometries; emptied when it grows large."""
 
     def walk(self, kernel: Any, operands: Sequence[Tensor]) -> None:
         """Run a pointwise kernel; the first operand is the output and has the full shape."""
-        geometries = tuple(each.geometry for each in operands)
+        geometries = tuple([each.geometry for each in operands])
         plan = self.get(geometries)
         if plan is None:
             shape = geometries[0].shape
             if len(self) > _MOST_PLANS:
                 self.clear()
             plan = self[geometries] = plan_for(shape, [expanded(each, shape) for each in geometries])
-        pointers = [each.memory for each in operands] + [ffi.NULL] * (5 - len(operands))
-        lib.fb_walk(kernel, plan, *pointers)
+        lib.fb_walk(kernel, plan, *[each.memory for each in operands], *_PADDING[len(operands)])
 
 
 _plans: Final = _Plans()
@@ -104,12 +107,19 @@ class Loop:
 
 
 def _unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
-    run = lib.fb_run2
+    run, blocks, new = lib.fb_run2, blocks_of(out_key.dtype), object.__new__
 
     def launch(a: Tensor, out: Tensor | None = None) -> Tensor:
         geometry = a.geometry
         if out is None:
-            out = empty(out_key, geometry if geometry.dense else contiguous(geometry.shape))
+            if geometry.dense:
+                count = geometry.numel
+                out = new(Tensor)
+                out.key, out.geometry, out.memory = out_key, geometry, blocks[count]()
+                out.node = out.shared = None
+                run(kernel, count, out.memory, a.memory)
+                return out
+            out = empty(out_key, contiguous(geometry.shape))
         if geometry.dense and out.geometry is geometry:
             run(kernel, geometry.numel, out.memory, a.memory)
         elif geometry.numel:
@@ -120,37 +130,36 @@ def _unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
 
 
 def _binary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
-    run, allocate, new = lib.fb_run3, out_key.allocate, object.__new__
+    run, spread, blocks, new = lib.fb_run3, lib.fb_spread3, blocks_of(out_key.dtype), object.__new__
 
     def launch(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        geometry = a.geometry
-        if geometry is b.geometry and geometry.dense:
+        geometry, other = a.geometry, b.geometry
+        if geometry is other:
+            repeated = 0
+        elif other.numel == 1 and other.ndim <= geometry.ndim:
+            repeated = 4
+        elif geometry.numel == 1 and geometry.ndim <= other.ndim:
+            geometry, repeated = other, 2
+        else:
+            repeated = -1
+        if repeated >= 0 and geometry.dense and (out is None or out.geometry is geometry):
+            count = geometry.numel
             if out is None:
                 out = new(Tensor)
-                out.key, out.geometry = out_key, geometry
-                out.memory = memory = allocate(geometry.numel)
+                out.key, out.geometry, out.memory = out_key, geometry, blocks[count]()
                 out.node = out.shared = None
-                run(kernel, geometry.numel, memory, a.memory, b.memory)
-                return out
-            if out.geometry is geometry:
-                run(kernel, geometry.numel, out.memory, a.memory, b.memory)
-                return out
+            if repeated:
+                spread(kernel, count, out.memory, a.memory, b.memory, repeated)
+            else:
+                run(kernel, count, out.memory, a.memory, b.memory)
+            return out
         if out is None:
-            out = empty(out_key, _common(geometry, b.geometry))
+            out = empty(out_key, contiguous(broadcast_shapes(a.geometry.shape, other.shape)))
         if out.geometry.numel:
             _plans.walk(kernel, (out, a, b))
         return out
 
     return launch
-
-
-def _common(a: Geometry, b: Geometry) -> Geometry:
-    """The geometry of the output: of the larger operand if it is dense, else contiguous."""
-    if b.numel == 1 and a.dense and b.ndim <= a.ndim:
-        return a
-    if a.numel == 1 and b.dense and a.ndim <= b.ndim:
-        return b
-    return contiguous(broadcast_shapes(a.shape, b.shape))
 
 
 def _many(kernel: Any, out_key: Key) -> Callable[..., Tensor]:

@@ -12,7 +12,7 @@ from flambeau.backend import AllocationError, DeviceError, bfloat16, dtype, floa
 
 from ._kernels import ffi, lib
 
-__all__ = ["C_TYPES", "HostMemory"]
+__all__ = ["C_TYPES", "HostMemory", "blocks_of"]
 
 #: The C type behind each element type; float16 and bfloat16 are bits.
 C_TYPES: Final = {
@@ -57,6 +57,14 @@ class _Blocks(dict[int, Callable[[], Any]]):
         return make
 
 
+_blocks: Final = {name: _Blocks(name) for name in C_TYPES}
+
+
+def blocks_of(dtype: dtype) -> _Blocks:
+    """Makers of fresh blocks by number of elements: ``blocks_of(dtype)[n]()``."""
+    return _blocks[dtype.name]
+
+
 class HostMemory:
     """Memory that NumPy can address."""
 
@@ -68,7 +76,7 @@ class HostMemory:
         return type(device)(device.type)
 
     def allocator(self, device: Any, dtype: dtype) -> Callable[[int], Any]:
-        blocks = _Blocks(dtype.name)
+        blocks = _blocks[dtype.name]
         return lambda elements: blocks[elements]()
 
     def shifter(self, dtype: dtype) -> Callable[[Any, int], Any]:

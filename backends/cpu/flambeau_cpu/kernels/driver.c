@@ -3,10 +3,11 @@
 
 enum { MOST = 6 };
 
-static void contiguous(const fb_kernel *kernel, i64 n, char *const *start, int operands) {
+/* Dense operands of one geometry; bit k of `repeated` says that operand k is a single element. */
+static void contiguous(const fb_kernel *kernel, i64 n, char *const *start, int operands, int repeated) {
     fb_loop loop = (fb_loop)kernel->function;
     i64 step[MOST];
-    for (int k = 0; k < operands; k++) step[k] = kernel->size[k];
+    for (int k = 0; k < operands; k++) step[k] = repeated >> k & 1 ? 0 : kernel->size[k];
     if (fb_threads == 1 || n < FB_GRAIN) {
         loop(n, start, step);
         return;
@@ -25,22 +26,27 @@ static void contiguous(const fb_kernel *kernel, i64 n, char *const *start, int o
 
 void fb_run1(const fb_kernel *kernel, i64 n, void *out) {
     char *const p[] = {out};
-    contiguous(kernel, n, p, 1);
+    contiguous(kernel, n, p, 1, 0);
 }
 
 void fb_run2(const fb_kernel *kernel, i64 n, void *out, void *a) {
     char *const p[] = {out, a};
-    contiguous(kernel, n, p, 2);
+    contiguous(kernel, n, p, 2, 0);
 }
 
 void fb_run3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b) {
     char *const p[] = {out, a, b};
-    contiguous(kernel, n, p, 3);
+    contiguous(kernel, n, p, 3, 0);
+}
+
+void fb_spread3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, int repeated) {
+    char *const p[] = {out, a, b};
+    contiguous(kernel, n, p, 3, repeated);
 }
 
 void fb_run4(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, void *c) {
     char *const p[] = {out, a, b, c};
-    contiguous(kernel, n, p, 4);
+    contiguous(kernel, n, p, 4, 0);
 }
 
 /* plan: operands, dimensions, numel, sizes[dimensions] (innermost first), then for
