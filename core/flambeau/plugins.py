@@ -19,15 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .device import device as Device
 from .dispatch.providers import registry
+from .dtype import default
+from .dtype import dtype as Dtype
 from .errors import DeviceError, PluginError
-from .key import Memory, devices
+from .key import Key, Memory, devices, intern
+from .layout import strided
 
 if TYPE_CHECKING:
     from importlib import metadata
 
     from .backend import Backend
 
-__all__ = ["CORE_VERSION", "Plugin", "default_device", "hook", "load_all", "plugins", "set_default_device"]
+__all__ = ["CORE_VERSION", "Plugin", "default_device", "default_key", "hook", "load_all", "plugins", "set_default_device"]
 
 CORE_VERSION: Final = "0.1.0"
 GROUP: Final = "flambeau.backends"
@@ -258,8 +261,22 @@ def default_device() -> Device:
     return Device(plugins.default())
 
 
+_default_keys: Final[dict[Dtype, Key]] = {}
+
+
+def default_key() -> Key:
+    """The key of a tensor made without saying where or of what type."""
+    found = _default_keys.get(default.dtype)
+    if found is None:
+        found = intern(default_device(), strided, default.dtype)
+        if found.device.index is None:  # with an index, the current device may change
+            _default_keys[default.dtype] = found
+    return found
+
+
 def set_default_device(device: str | Device | None) -> None:
     """Choose the device that factories use; None for the installed default."""
+    _default_keys.clear()
     plugins.set_default(None if device is None else str(device))
 
 

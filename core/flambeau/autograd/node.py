@@ -156,10 +156,8 @@ def edge(tensor: Tensor) -> Node | Leaf | None:
     if node is VIEW:
         if not shared.rebased or edge(base) is None:
             return None
-    elif node is not None and shared.rebased <= node.sequence:  # type: ignore[union-attr]
+    elif node is None or type(node) is Leaf or shared.rebased <= node.sequence:  # type: ignore[union-attr]
         return node  # type: ignore[return-value]
-    elif node is None:
-        return None
     tensor.node = node = refresher.rebuild(tensor)
     tensor.output = 0
     return node

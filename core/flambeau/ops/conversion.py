@@ -177,9 +177,14 @@ _moved.gradient(self=lambda grad: grad)
 
 def host_array(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as an array in the memory format, sharing memory if the device is the host."""
-    key, geometry = self.key, self.geometry
+    key, geometry, shared = self.key, self.geometry, self.shared
     span = geometry.span
-    flat = key.memory.to_numpy(self.memory, span, key.dtype) if span else np.empty(0, key.dtype.numpy)
+    if not span:
+        flat = np.empty(0, key.dtype.numpy)
+    elif shared is None:
+        flat = key.memory.to_numpy(self.memory, span, key.dtype)
+    else:  # through the handle that owns the memory, so that the array keeps it alive
+        flat = key.memory.to_numpy(shared.memory, self.offset + span, key.dtype)[self.offset :]
     if geometry.contiguous:
         return flat.reshape(geometry.shape)
     step = key.dtype.itemsize
@@ -206,8 +211,6 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         )
     if self.key.dtype is bfloat16:
         raise ArgumentTypeError("Got unsupported ScalarType BFloat16: NumPy has no bfloat16.\nUse x.float().numpy().")
-    if self.shared is None and self.key.memory.host:
-        pass
     return host_array(self)
 
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from ..device import device as Device
-from ..dtype import DTYPES, bfloat16, default, float64, from_numpy_dtype, of_scalar
+from ..dtype import DTYPES, bfloat16, bool_, default, float64, from_numpy_dtype, of_scalar
 from ..dtype import dtype as Dtype
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import Geometry, contiguous, strided
 from ..key import Key, intern
 from ..layout import layout as Layout
 from ..layout import strided as strided_layout
-from ..plugins import default_device
-from ..tensor import Tensor, make, to_bfloat16
+from ..plugins import default_device, default_key
+from ..tensor import Tensor, constant, make, to_bfloat16
 from ..tensor import empty as allocate
+from .conversion import fill_
 from .views import sizes
 
 __all__ = [
     "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like", "key_for", "new_empty",
     "new_full", "new_ones", "new_tensor", "new_zeros", "ones", "ones_like", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
+
+
+_fill: Final = fill_.op
 
 
 def key_for(dtype: Dtype | None, device: Any, layout: Layout | None = None) -> Key:
@@ -33,6 +37,8 @@ def key_for(dtype: Dtype | None, device: Any, layout: Layout | None = None) -> K
         RuntimeError: nothing provides the device.
         TypeError: ``dtype`` is no dtype.
     """
+    if dtype is None and device is None and layout is None:
+        return default_key()
     if dtype is not None and type(dtype) is not Dtype:
         raise ArgumentTypeError(f"dtype must be a flambeau.dtype, got {type(dtype).__name__} {dtype!r}.")
     place = default_device() if device is None else Device(device)
@@ -101,10 +107,11 @@ def empty_strided(
 
 def filled(key: Key, geometry: Geometry, value: Any) -> Tensor:
     """A dense tensor full of one number."""
+    if type(value) is float and key.dtype.category < 2:
+        value = bool(value) if key.dtype is bool_ else int(value)
     result = allocate(key, geometry)
-    fill = cast(Any, result).fill_
-    fill(value)
-    result.shared = None  # nothing else has seen the write
+    # A fresh tensor has no history and no views, so the kernel can be called at once.
+    (_fill.table.get(key) or _fill.resolve(key))(result, constant(key, value))
     return result
 
 
@@ -118,10 +125,9 @@ def _factory(value: float, name: str, doc: str) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         pin_memory: bool = False,
     ) -> Tensor:
-        shape = sizes(size)
         if out is not None:
-            return cast(Tensor, cast(Any, into(out, shape, dtype, name)).fill_(value))
-        result = filled(key_for(dtype, device, layout), contiguous(shape), value)
+            return cast(Tensor, cast(Any, into(out, sizes(size), dtype, name)).fill_(value))
+        result = filled(key_for(dtype, device, layout), contiguous(sizes(size)), value)
         return finish(result, True) if requires_grad else result
 
     make_filled.__name__ = make_filled.__qualname__ = name
