@@ -1,3 +1,6 @@
 /* One line for each <family>.c whose kernels Python can find. */
 #define FB_FAMILIES \
-    X(arithmetic)
+    X(arithmetic) \
+    X(extrema) \
+    X(moments) \
+    X(reduction)
