@@ -3,4 +3,7 @@
     X(arithmetic) \
     X(extrema) \
     X(moments) \
-    X(reduction)
+    X(reduction) \
+    X(scan) \
+    X(sort) \
+    X(unique)

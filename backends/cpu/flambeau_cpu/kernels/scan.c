@@ -1,0 +1,184 @@
+/* Running sums, products and extrema along one dimension.
+ *
+ * Parameters q: outer, n, inner of a contiguous (outer, n, inner) tensor that is scanned
+ * along n.  p: output, input, and for extrema the indices. */
+#include "half.h"
+#include "lanes.h"
+
+enum {
+    CHAINS = 8, LINK = 64, SHORT_LINK = 4, /* a row is summed in independent chains, which hides the latency of additions */
+    CHUNK = 65536,         /* of a row; fixed, so that sums do not depend on threads */
+    TILE = 512,            /* columns side by side */
+};
+
+/* Running sum of a chunk that starts from `base`; returns the sum of the chunk alone.
+ * Without an output it only adds up, by the very same additions. */
+#define SUM_CHUNK(s, T, LOAD, STORE, L, W) \
+    static inline __attribute__((always_inline)) W sum_block_##s(const T *x, T *o, W base, const int link) { \
+        L part[CHAINS * LINK], chain[CHAINS] = {0}; \
+        W total = 0; \
+        for (int k = 0; k < link; k++) \
+            for (int c = 0; c < CHAINS; c++) { \
+                chain[c] += LOAD(x[c * link + k]); \
+                part[c * link + k] = chain[c]; \
+            } \
+        for (int c = 0; c < CHAINS; c++) { \
+            W from = base + total; \
+            if (o) for (int k = 0; k < link; k++) o[c * link + k] = STORE(from + part[c * link + k]); \
+            total += chain[c]; \
+        } \
+        return total; \
+    } \
+    static W sum_chunk_##s(const T *x, T *o, i64 n, W base) { \
+        W total = 0; \
+        i64 i = 0; \
+        for (; i + CHAINS * LINK <= n; i += CHAINS * LINK) \
+            total += sum_block_##s(x + i, o ? o + i : NULL, base + total, LINK); \
+        for (; i + CHAINS * SHORT_LINK <= n; i += CHAINS * SHORT_LINK) \
+            total += sum_block_##s(x + i, o ? o + i : NULL, base + total, SHORT_LINK); \
+        for (; i < n; i++) { \
+            total += LOAD(x[i]); \
+            if (o) o[i] = STORE(base + total); \
+        } \
+        return total; \
+    } \
+    static void sum_row_##s(const T *x, T *o, i64 n) { \
+        W base = 0; \
+        for (i64 i = 0; i < n; i += CHUNK) base += sum_chunk_##s(x + i, o + i, n - i < CHUNK ? n - i : CHUNK, base); \
+    } \
+    /* One long row on several threads: first what every chunk adds, then the chunks. */ \
+    static i64 sum_long_row_##s(const T *x, T *o, i64 n) { \
+        i64 chunks = (n + CHUNK - 1) / CHUNK; \
+        W *base = malloc((size_t)chunks * sizeof *base), sum = 0; \
+        if (!base) return 1; \
+        FB_PARALLEL_FOR(n) \
+        for (i64 c = 0; c < chunks; c++) \
+            base[c] = sum_chunk_##s(x + c * CHUNK, NULL, n - c * CHUNK < CHUNK ? n - c * CHUNK : CHUNK, 0); \
+        for (i64 c = 0; c < chunks; c++) { W own = base[c]; base[c] = sum; sum += own; } \
+        FB_PARALLEL_FOR(n) \
+        for (i64 c = 0; c < chunks; c++) \
+            sum_chunk_##s(x + c * CHUNK, o + c * CHUNK, n - c * CHUNK < CHUNK ? n - c * CHUNK : CHUNK, base[c]); \
+        free(base); \
+        return 0; \
+    }
+
+#define PRODUCT_ROW(s, T, LOAD, STORE, L, W) \
+    static void prod_row_##s(const T *x, T *o, i64 n) { \
+        W product = 1; \
+        for (i64 i = 0; i < n; i++) { product *= LOAD(x[i]); o[i] = STORE(product); } \
+    }
+
+/* Columns side by side: `width` of them, `stride` from one row to the next. */
+#define COLUMNS(name, s, T, LOAD, STORE, W, IDENTITY, OP) \
+    static void name##_columns_##s(const T *x, T *o, i64 n, i64 width, i64 stride) { \
+        W run[TILE]; \
+        for (i64 j = 0; j < width; j++) run[j] = IDENTITY; \
+        for (i64 i = 0; i < n; i++, x += stride, o += stride) \
+            for (i64 j = 0; j < width; j++) { run[j] = run[j] OP LOAD(x[j]); o[j] = STORE(run[j]); } \
+    }
+
+#define SCAN(name, s, T, SPLIT_LONG_ROW) \
+    static i64 cum##name##_##s(void *const *p, const i64 *q) { \
+        T *out = p[0]; const T *in = p[1]; \
+        i64 outer = q[0], n = q[1], inner = q[2], tiles = (inner + TILE - 1) / TILE; \
+        SPLIT_LONG_ROW \
+        FB_PARALLEL_FOR(outer * n * inner) \
+        for (i64 unit = 0; unit < outer * tiles; unit++) { \
+            i64 at = unit % tiles * TILE, start = unit / tiles * n * inner + at; \
+            if (inner == 1) name##_row_##s(in + start, out + start, n); \
+            else name##_columns_##s(in + start, out + start, n, inner - at < TILE ? inner - at : TILE, inner); \
+        } \
+        return 0; \
+    }
+
+/* Prefixes of int64 wrap, so they are unsigned. */
+#define UNSIGNED(v) ((uint64_t)(v))
+#define SUMMED(X) \
+    X(FB_I64, i64, int64_t, UNSIGNED, (int64_t), uint64_t, uint64_t) \
+    X(FB_F16, f16, f16, f16_to_float, f16_from_float, float, double) \
+    X(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float, float, double) \
+    X(FB_F32, f32, float, FB_SAME, (float), float, double) \
+    X(FB_F64, f64, double, FB_SAME, (double), double, double)
+#define X(D, s, T, LOAD, STORE, L, W) \
+    SUM_CHUNK(s, T, LOAD, STORE, L, W) \
+    PRODUCT_ROW(s, T, LOAD, STORE, L, W) \
+    COLUMNS(sum, s, T, LOAD, STORE, W, 0, +) \
+    COLUMNS(prod, s, T, LOAD, STORE, W, 1, *) \
+    SCAN(sum, s, T, if (fb_threads > 1 && outer * inner == 1 && n >= 2 * CHUNK) return sum_long_row_##s(in, out, n);) \
+    SCAN(prod, s, T, )
+SUMMED(X)
+#undef X
+
+/* log(e^a + e^b); the larger one apart, so that nothing overflows. */
+static inline double log_add(double a, double b) {
+    double high = a > b ? a : b, low = a > b ? b : a;
+    if (a != a || b != b) return NAN;
+    return low == high && isinf(low) ? low : high + log1p(exp(low - high));
+}
+
+#define LOGCUMSUMEXP(D, s, T, LOAD, STORE) \
+    static i64 logcumsumexp_##s(void *const *p, const i64 *q) { \
+        T *out = p[0]; const T *in = p[1]; \
+        i64 n = q[1], inner = q[2]; \
+        FB_PARALLEL_FOR(16 * q[0] * n * inner) \
+        for (i64 line = 0; line < q[0] * inner; line++) { \
+            i64 start = line / inner * n * inner + line % inner; \
+            double run = -INFINITY; \
+            for (i64 i = 0; i < n; i++) { \
+                run = log_add(run, LOAD(in[start + i * inner])); \
+                out[start + i * inner] = STORE(run); \
+            } \
+        } \
+        return 0; \
+    }
+
+/* Of equal extremes the last one counts; NaN is more extreme than any number. */
+#define EXTREMUM(name, D, s, T, LOAD, OP) \
+    static i64 name##_##s(void *const *p, const i64 *q) { \
+        T *out = p[0]; const T *in = p[1]; i64 *indices = p[2]; \
+        i64 n = q[1], inner = q[2]; \
+        FB_PARALLEL_FOR(2 * q[0] * n * inner) \
+        for (i64 line = 0; line < q[0] * inner; line++) { \
+            i64 start = line / inner * n * inner + line % inner, best = start; \
+            for (i64 i = 0; i < n; i++) { \
+                i64 at = start + i * inner; \
+                __auto_type v = LOAD(in[at]); __auto_type old = LOAD(in[best]); \
+                if (v != v || (old == old && v OP old)) best = at; \
+                out[at] = in[best]; \
+                indices[at] = (best - start) / inner; \
+            } \
+        } \
+        return 0; \
+    }
+#define EXTREMA(D, s, T, LOAD) EXTREMUM(cummax, D, s, T, LOAD, >=) EXTREMUM(cummin, D, s, T, LOAD, <=)
+#define WHOLE(X) \
+    X(FB_BOOL, b8, uint8_t, FB_SAME) \
+    X(FB_U8, u8, uint8_t, FB_SAME) \
+    X(FB_I8, i8, int8_t, FB_SAME) \
+    X(FB_I16, i16, int16_t, FB_SAME) \
+    X(FB_I32, i32, int32_t, FB_SAME) \
+    X(FB_I64, i64, int64_t, FB_SAME)
+#define FLOATS(X) \
+    X(FB_F16, f16, f16, f16_to_float) \
+    X(FB_BF16, bf16, bf16, bf16_to_float) \
+    X(FB_F32, f32, float, FB_SAME) \
+    X(FB_F64, f64, double, FB_SAME)
+WHOLE(EXTREMA)
+FLOATS(EXTREMA)
+LOGCUMSUMEXP(FB_F16, f16, f16, f16_to_float, f16_from_float)
+LOGCUMSUMEXP(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float)
+LOGCUMSUMEXP(FB_F32, f32, float, FB_SAME, (float))
+LOGCUMSUMEXP(FB_F64, f64, double, FB_SAME, (double))
+
+FB_FAMILY(scan) = {
+#define X(D, s, T, LOAD) {"cummax", D, cummax_##s, {0}}, {"cummin", D, cummin_##s, {0}},
+    WHOLE(X)
+    FLOATS(X)
+#undef X
+#define X(D, s, T, LOAD, STORE, L, W) {"cumsum", D, cumsum_##s, {0}}, {"cumprod", D, cumprod_##s, {0}},
+    SUMMED(X)
+#undef X
+#define X(D, s, T, LOAD) {"logcumsumexp", D, logcumsumexp_##s, {0}},
+    FLOATS(X)
+#undef X
+    FB_END};
