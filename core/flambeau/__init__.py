@@ -4,6 +4,8 @@
 kernels come from backends installed beside it (``pip install flambeau-cpu``).
 """
 
+import importlib
+
 from . import autograd
 from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .bind import bind, namespace
@@ -52,6 +54,17 @@ from .tensor import Tensor
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
+
+
+#: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
+_PARTS = ("backends", "distributions", "jit", "legacy", "linalg", "multiprocessing", "nn", "onnx", "optim", "utils")
+
+
+def __getattr__(name: str) -> object:
+    if name in _PARTS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
+
 
 bind()
 namespace(globals(), "")

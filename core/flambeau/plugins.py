@@ -12,9 +12,7 @@ import importlib
 import os
 import re
 import threading
-import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from .device import device as Device
@@ -37,18 +35,16 @@ GROUP: Final = "flambeau.backends"
 DEFAULT_GROUP: Final = "flambeau.default_device"
 
 
-@dataclass
 class Plugin:
     """One installed plug-in: an entry point and what became of it."""
 
-    device: str
-    module: str
-    distribution: str
-    version: str
-    requires: str | None
-    state: str = "available"  # available, loaded, broken, incompatible
-    error: BaseException | None = None
-    backends: list[Backend] = field(default_factory=list)
+    def __init__(self, device: str, module: str, distribution: str, version: str, requires: str | None) -> None:
+        self.device, self.module, self.distribution = device, module, distribution
+        self.version, self.requires = version, requires
+        #: available, loaded, broken or incompatible
+        self.state = "available"
+        self.error: BaseException | None = None
+        self.backends: list[Backend] = []
 
     @property
     def reason(self) -> str:
@@ -57,6 +53,8 @@ class Plugin:
 
     def log(self) -> str:
         """The traceback of what broke it."""
+        import traceback
+
         return "" if self.error is None else "".join(traceback.format_exception(self.error))
 
 

@@ -13,7 +13,6 @@ There are four kinds, each with a decorator:
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final, Protocol, cast
@@ -91,11 +90,6 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}({', '.join(self.parameters)})>"
-
-    @property
-    def signature(self) -> inspect.Signature:
-        """The public signature."""
-        return inspect.signature(self.function)
 
     # -- declaration --------------------------------------------------------
 

@@ -10,8 +10,7 @@ changing a preference empties the tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ..errors import PluginError
 from ..key import Key
@@ -37,19 +36,23 @@ class KernelFamily(Protocol):
         """``file:line`` of the kernel."""
 
 
-@dataclass(eq=False)
 class Provider:
     """A set of kernels for one device type and layout."""
 
-    name: str
-    device: str
-    kernels: Mapping[str, KernelFamily]
-    version: str = ""
-    priority: int = 0
-    layout: Layout = strided
-    enabled: bool = True
-    plugin: str = ""
-    built: dict[tuple[str, Key], Kernel | None] = field(default_factory=dict)
+    def __init__(
+        self,
+        name: str,
+        device: str,
+        kernels: Mapping[str, KernelFamily],
+        version: str = "",
+        priority: int = 0,
+        layout: Layout = strided,
+        plugin: str = "",
+    ) -> None:
+        self.name, self.device, self.kernels = name, device, kernels
+        self.version, self.priority, self.layout, self.plugin = version, priority, layout, plugin
+        self.enabled = True
+        self.built: dict[tuple[str, Key], Kernel | None] = {}
 
     def kernel(self, operator: str, key: Key) -> Kernel | None:
         """The kernel for an operator and key, built on first use."""
@@ -61,8 +64,7 @@ class Provider:
             return found
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A provider's kernel for one operator and key."""
 
     provider: Provider
