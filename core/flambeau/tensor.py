@@ -100,6 +100,12 @@ class Tensor:
 
     #: makes `Tensor(2, 3)` and the typed legacy constructors; installed by the factories
     construct: ClassVar[Callable[..., Tensor]]
+    #: every subclass: the fast path asks for exact types, and a set is quicker than isinstance
+    subclasses: ClassVar[set[type]] = set()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Tensor.subclasses.add(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor.construct(cls, *args, **kwargs)

@@ -311,7 +311,7 @@ def _unary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return general((self,), out)
 
     def call_(self: Tensor) -> Tensor:
-        if self.node is None and self.geometry.dense and (direct or self.key.dtype.category == 2):
+        if (self.node is None or not mode.enabled) and self.geometry.dense and (direct or self.key.dtype.category == 2):
             kernel = table.get(self.key)
             if kernel is not None and rule.promote is not BOOL:
                 kernel(self, out=self)
@@ -324,6 +324,7 @@ def _unary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
     op, table, general, inplace = rule.op, rule.op.table, rule.general, rule.inplace
+    subclasses = Tensor.subclasses
     direct = rule.promote is not FLOAT and rule.check is None
 
     def call(self: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -331,7 +332,7 @@ def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
             kind = type(other)
             try:
                 key = self.key
-                if kind is Tensor:
+                if kind is Tensor or kind in subclasses:
                     if key is other.key:
                         kernel = table.get(key)
                         if kernel is not None and (direct or key.dtype.category == 2):
@@ -358,12 +359,13 @@ def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     def call_(self: Tensor, other: Any) -> Tensor:
         key = self.key
-        if self.node is None and self.geometry.dense and (direct or key.dtype.category == 2):
+        if (self.node is None or not mode.enabled) and self.geometry.dense and (direct or key.dtype.category == 2):
             kernel = table.get(key)
             if kernel is not None and rule.promote is not BOOL:
                 kind = type(other)
-                if kind is Tensor:
-                    if key is other.key and self.geometry is other.geometry and other.node is None and other.shared is None:
+                if kind is Tensor or kind in subclasses:
+                    tracked = other.node is not None and mode.enabled
+                    if key is other.key and self.geometry is other.geometry and not tracked and other.shared is None:
                         kernel(self, other, out=self)
                         touch(self)
                         return self
