@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from ..errors import AutogradError
 from ..tensor import VIEW, Tensor, alias, clock
 
-__all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_inplace", "refresher"]
+__all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_inplace", "refresher", "tracked"]
 
 #: A formula takes what its parameters name and returns gradients of one or of all inputs.
 Formula = Callable[..., Any]
@@ -161,6 +161,14 @@ def edge(tensor: Tensor) -> Node | Leaf | None:
     tensor.node = node = refresher.rebuild(tensor)
     tensor.output = 0
     return node
+
+
+def tracked(tensor: Tensor) -> bool:
+    """Whether a tensor has history, or is a leaf that wants gradients."""
+    node = tensor.node
+    if node is None:
+        return False
+    return node is not VIEW or (tensor.shared.rebased != 0 and edge(tensor) is not None)  # type: ignore[union-attr]
 
 
 def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:

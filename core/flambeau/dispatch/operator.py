@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, Final, Protocol, cast
 
 from ..autograd.grad_mode import mode, no_grad
-from ..autograd.node import Leaf, Plan, edge, record, record_inplace
+from ..autograd.node import Leaf, Plan, edge, record, record_inplace, tracked
 from ..dtype import DTYPES
 from ..errors import AutogradError, DeviceError, MissingKernelError
 from ..key import Key
@@ -450,21 +450,29 @@ def _kernel_runner(op: Operator) -> Callable[..., Any]:
 
 def _mutating_runner(op: Operator) -> Callable[..., Any]:
     """Like the kernel runner, for kernels that write into their first argument."""
-    count = len(op.tensors)
+    others = len(op.tensors) - 1
+    table = op.table
 
     def run(target: Tensor, *rest: Any) -> Tensor:
         key = target.key
-        tracked = target.node is not None
-        for each in rest[: count - 1]:
-            for part in each if type(each) in (list, tuple) else (each,):
-                if part is not None:
-                    if part.key.device is not key.device:
-                        raise device_mismatch(op.name, target, part)
-                    tracked = tracked or part.node is not None
-        writable(target, op.name)
-        recording = tracked and mode.enabled and op.differentiable is not False
+        recording = target.node is not None and tracked(target)
+        for each in rest[:others]:
+            if isinstance(each, Tensor):
+                if each.key.device is not key.device:
+                    raise device_mismatch(op.name, target, each)
+                recording = recording or (each.node is not None and tracked(each))
+            elif each is not None:
+                for part in each:
+                    if part is not None:
+                        if part.key.device is not key.device:
+                            raise device_mismatch(op.name, target, part)
+                        recording = recording or tracked(part)
+        geometry = target.geometry
+        if not geometry.dense and geometry.overlapping:
+            writable(target, op.name)
+        recording = recording and mode.enabled and op.differentiable is not False
         snapshot = before_write(op, target) if recording else None
-        (op.table.get(key) or op.resolve(key))(target, *rest)
+        (table.get(key) or op.resolve(key))(target, *rest)
         touch(target)
         if recording:
             record_inplace(op, target, (target, *rest), snapshot)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..autograd.grad_mode import mode
-from ..autograd.node import record, record_inplace
+from ..autograd.node import record, record_inplace, tracked
 from ..dtype import bool_, can_cast, default, float64, of_scalar, promote_types
 from ..dtype import dtype as Dtype
 from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
@@ -156,16 +156,16 @@ class Pointwise:
         writable(target, op.name)
         kernel = op.table.get(key) or op.resolve(key)
         tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
-        tracked = mode.enabled and op.differentiable is not False
-        tracked = tracked and any(each.node is not None for each in operands if isinstance(each, Tensor))
-        snapshot = before_write(op, target) if tracked else None
+        recording = mode.enabled and op.differentiable is not False
+        recording = recording and any(tracked(each) for each in operands if isinstance(each, Tensor))
+        snapshot = before_write(op, target) if recording else None
         if result_dtype is target.key.dtype and key is target.key and not _partial_overlap(target, others):
             kernel(*tensors, out=target)
             touch(target)
         else:
             fresh = kernel(*tensors)
             _copy_into(target, fresh)
-        if tracked:
+        if recording:
             if key is target.key:
                 record_inplace(op, target, tuple(operands), snapshot)
             else:
@@ -204,8 +204,7 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}(): out must be a Tensor, got {type(out).__name__}.")
     if mode.enabled and (
-        out.node is not None and out.requires_grad  # type: ignore[attr-defined]
-        or any(isinstance(each, Tensor) and each.node is not None and each.requires_grad for each in inputs)  # type: ignore[attr-defined]
+        tracked(out) or any(isinstance(each, Tensor) and tracked(each) for each in inputs)
     ):
         raise AutogradError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "

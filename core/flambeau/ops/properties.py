@@ -7,20 +7,13 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from ..autograd.engine import backward as _backward
-from ..autograd.node import Leaf, Node, edge
+from ..autograd.node import Leaf, Node, edge, tracked
 from ..device import device as Device
 from ..errors import ArgumentTypeError, AutogradError, ShapeError
 from ..geometry import Size, axis, contiguous
 from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
 
 __all__ = ["PROPERTIES", "METHODS", "RemovableHandle"]
-
-
-def _requires_grad(self: Tensor) -> bool:
-    node = self.node
-    if node is None:
-        return False
-    return edge(self) is not None if self.base is not None else True
 
 
 def _set_requires_grad(self: Tensor, wanted: bool) -> None:
@@ -151,7 +144,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
 def retain_grad(self: Tensor) -> None:
     """Keep the gradient of a non-leaf tensor in its ``grad``."""
     if _is_leaf(self):
-        if not _requires_grad(self):
+        if not tracked(self):
             raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
         return
     if getattr(self, "retains_grad", False):
@@ -230,7 +223,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     Raises:
         RuntimeError: the tensor requires grad.
     """
-    if _requires_grad(self):
+    if tracked(self):
         raise AutogradError("cannot resize variables that require grad")
     shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     geometry = contiguous(tuple(shape))
@@ -286,7 +279,7 @@ def _version(self: Tensor) -> int:
 
 
 PROPERTIES: Final = {
-    "requires_grad": property(_requires_grad, _set_requires_grad, doc="Whether operators on the tensor record history."),
+    "requires_grad": property(tracked, _set_requires_grad, doc="Whether operators on the tensor record history."),
     "grad_fn": property(_grad_fn, doc="The node that computed the tensor, or None for a leaf."),
     "is_leaf": property(_is_leaf, doc="Whether the tensor was not computed from others that require grad."),
     "data": property(_data, _set_data, doc=_data.__doc__),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from ..dispatch.operator import composite, view_op
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..errors import ArgumentTypeError, BoundsError, ShapeError
 from ..geometry import axis, strided
 from ..tensor import Tensor
 from ..tensor import view as _view
@@ -117,7 +117,7 @@ def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     geometry = self.geometry
     at = axis(dim, geometry.ndim)
     if not geometry.ndim:
-        raise ArgumentError("unbind: expected a tensor with at least one dimension, got a 0-dim tensor.")
+        raise BoundsError("Dimension specified as 0 but tensor has no dimensions (unbind).")
     shape, strides = geometry.shape, geometry.strides
     part = strided(shape[:at] + shape[at + 1 :], strides[:at] + strides[at + 1 :])
     parts = [_view(self, part, index * strides[at]) for index in range(shape[at])]
