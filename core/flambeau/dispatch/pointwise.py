@@ -154,25 +154,21 @@ class Pointwise:
                 f"in {op.name}_().\nUse the out-of-place form {op.name}()."
             )
         writable(target, op.name)
-        kernel = op.table.get(key) or op.resolve(key)
-        tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
         recording = mode.enabled and op.differentiable is not False
         recording = recording and any(tracked(each) for each in operands if isinstance(each, Tensor))
+        if recording and key is not target.key:
+            # The conversions have history too: compute beside the target, then copy.
+            return target.copy_(self.general((target, *others)))  # type: ignore[attr-defined,no-any-return]
         snapshot = before_write(op, target) if recording else None
+        kernel = op.table.get(key) or op.resolve(key)
+        tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
         if result_dtype is target.key.dtype and key is target.key and not _partial_overlap(target, others):
             kernel(*tensors, out=target)
             touch(target)
         else:
-            fresh = kernel(*tensors)
-            _copy_into(target, fresh)
+            _copy_into(target, kernel(*tensors))
         if recording:
-            if key is target.key:
-                record_inplace(op, target, tuple(operands), snapshot)
-            else:
-                raise AutogradError(
-                    f"{op.name}_() would change the dtype of a tracked value from {key.dtype.name} to "
-                    f"{target.key.dtype.name}.\nUse the out-of-place form {op.name}()."
-                )
+            record_inplace(op, target, tuple(operands), snapshot)
         return target
 
 
