@@ -49,6 +49,7 @@ from .ops.creation import (
 )
 from .plugins import CORE_VERSION as __version__
 from .plugins import set_default_device
+from .printing import get_printoptions, printoptions, set_printoptions
 from .tensor import Tensor
 
 half, float, double = float16, float32, float64

@@ -63,8 +63,8 @@ class Node:
         self.trace: Any = None
 
     def name(self) -> str:
-        """``MulBackward``-style name, as PyTorch prints it."""
-        return "".join(part.capitalize() for part in self.op.name.strip("_").split("_")) + "Backward"
+        """``MulBackward0``-style name, as PyTorch prints it."""
+        return "".join(part.capitalize() for part in self.op.name.strip("_").split("_")) + "Backward0"
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
