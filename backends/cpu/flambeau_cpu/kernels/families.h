@@ -1,9 +1,15 @@
 /* One line for each <family>.c whose kernels Python can find. */
 #define FB_FAMILIES \
     X(arithmetic) \
+    X(creation) \
     X(extrema) \
+    X(indexing) \
+    X(joining) \
+    X(masking) \
     X(moments) \
+    X(random) \
     X(reduction) \
+    X(sampling) \
     X(scan) \
     X(sort) \
     X(unique)
