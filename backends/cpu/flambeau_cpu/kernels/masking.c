@@ -117,6 +117,7 @@ static i64 mask_count(void *const *p, const i64 *q) {
             T *o = (T *)p[0], value = *(const T *)p[3]; \
             const T *x = (const T *)p[1]; \
             const uint8_t *m = (const uint8_t *)p[2]; \
+            FB_PRAGMA(GCC ivdep) /* o and x may be the same, never half overlap */ \
             for (i64 i = 0; i < n; i++) o[i] = m[i] ? value : x[i]; \
         } else for (i64 i = 0; i < n; i++) { \
             const T *from = (const T *)(p[2][i * s[2]] ? p[3] + i * s[3] : p[1] + i * s[1]); \
