@@ -62,7 +62,7 @@ class BuildKernels(build_ext):
         extra = os.environ.get("FLAMBEAU_CPU_CFLAGS", "").split()
         if os.environ.get("FLAMBEAU_CPU_SANITIZE"):
             extra += SANITIZE
-        sets = SETS if X86 else {"baseline": []}
+        sets = SETS if X86 else {"baseline": ["-O3"]}
         define = [("FB_X86", "1")] if X86 else []
         # The slowest first, so that no core idles at the end.
         jobs = sorted(
