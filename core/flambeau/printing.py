@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .dtype import default, int64
-from .dtype import of_scalar
+from .dtype import default, int64, of_scalar
 from .errors import ArgumentError
 from .layout import strided
 from .ops.conversion import values
@@ -154,7 +153,7 @@ def _rows(array: np.ndarray[Any, Any], form: Any, indent: int, summarise: bool) 
         fit = max(1, (_options["linewidth"] - indent) // (form.width + 2))
         lines = [", ".join(shown[i : i + fit]) for i in range(0, len(shown), fit)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    inner: Sequence[Any] = [*array[:edge], None, *array[len(array) - edge :]] if cut else array
+    inner = [*array[:edge], None, *array[len(array) - edge :]] if cut else list(array)
     parts = ["..." if each is None else _rows(np.asarray(each), form, indent + 1, summarise) for each in inner]
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
