@@ -68,4 +68,5 @@ def __getattr__(name: str) -> object:
 
 
 bind()
+autograd.complete()
 namespace(globals(), "")

@@ -22,7 +22,7 @@ from .key import Handle, Key
 from .layout import layout as Layout
 
 if TYPE_CHECKING:
-    from .autograd.node import Node
+    from .autograd.node import Leaf, Node
 
 __all__ = [
     "VIEW",
@@ -87,7 +87,7 @@ class Tensor:
     #: handle of the first element
     memory: Handle
     #: what computes this tensor's gradient: None when nothing does
-    node: Node | _View | None
+    node: Node | Leaf | _View | None
     shared: Storage | None
 
     grad: Tensor | None = None

@@ -98,7 +98,7 @@ def grad(
 
 
 def _listed(grads: Tensor | Sequence[Tensor | None] | None, count: int) -> list[Tensor | None]:
-    listed = [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
+    listed: list[Tensor | None] = [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
     if len(listed) != count:
         raise AutogradError(f"got {count} tensors and {len(listed)} gradients.")
     return listed
@@ -185,18 +185,20 @@ def _run(
                 continue
             assert isinstance(node, Node)
             if type(grads) is list:
-                grads = _materialized(node, grads)
+                grads = node.complete(grads)
             if useful is not None and not any(each is not None and each[0] in useful for each in node.edges):
                 continue
             saved = node.unpack()
+            if create_graph:
+                saved = node.with_history(saved)
             try:
                 results = _scoped(node, grads, saved) if node.preference is not None else node.plan.run(grads, saved)
+                if watcher.check is not None:
+                    watcher.check(node, results)
             except Exception as error:
                 _explain(node, error)
                 raise
-            if watcher.check is not None:
-                watcher.check(node, results)
-            if not keep:
+            if not keep and node.plan.holds:
                 node.saved = None
             for target, result in zip(node.edges, results):
                 if target is not None and result is not None and (useful is None or target[0] in useful):
@@ -261,15 +263,6 @@ def _converted(node: Node | Leaf, grad: Tensor, key: Key) -> Tensor:
     if grad.key.dtype.is_complex and not key.dtype.is_complex:
         grad = grad.real  # type: ignore[attr-defined]
     return grad.to(key.device, key.dtype)  # type: ignore[attr-defined,no-any-return]
-
-
-def _materialized(node: Node, grads: list[Tensor | None]) -> list[Tensor]:
-    """Zeros for outputs that nothing depends on."""
-    some = next(each for each in grads if each is not None)
-    return [
-        some.new_zeros(geometry.shape, dtype=key.dtype) if each is None else each  # type: ignore[attr-defined]
-        for each, (key, geometry) in zip(grads, node.metadata, strict=True)
-    ]
 
 
 def _run_hooks(node: Node | Leaf, grads: Any, retaining: bool) -> Any:

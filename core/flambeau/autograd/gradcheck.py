@@ -175,6 +175,10 @@ def _reals(array: Array) -> Array:
     return flat.view(np.float64 if flat.dtype.itemsize == 16 else np.float32) if flat.dtype.kind == "c" else flat
 
 
+def _dense(each: Any) -> Tensor:
+    return cast(Tensor, each.to_dense() if each.is_sparse else each)
+
+
 def _numbers(each: Tensor) -> Array:
     return _reals(values(each)).astype(np.float64)
 
@@ -189,7 +193,7 @@ def _like(each: Tensor, reals: Array) -> Tensor:
 def _random_like(each: Tensor, rng: Any, strided: bool) -> Tensor:
     seed: Any = _like(each, rng.standard_normal(_numbers(each).size))
     if strided and each.ndim:
-        seed = seed.t().contiguous().t() if each.ndim == 2 else seed.unsqueeze(-1).expand(*each.shape, 2).contiguous()[..., 0]
+        seed = seed.unsqueeze(-1).expand(*each.shape, 2).contiguous().select(-1, 0)
     return cast(Tensor, seed.detach().requires_grad_())
 
 
@@ -223,7 +227,7 @@ class _Call:
                     f"Input {self.checked[number]} has shape {list(each.shape)}, its gradient {list(given.shape)}."
                 )
         return [
-            np.zeros(_numbers(each).size) if given is None else _numbers(cast(Any, given).to_dense() if cast(Any, given).is_sparse else given)
+            np.zeros(_numbers(each).size) if given is None else _numbers(_dense(given))
             for each, given in zip(inputs, found, strict=True)
         ]
 
@@ -252,7 +256,7 @@ def _store(each: Tensor, reals: Array) -> None:
 
 def _close(a: Array, b: Array, atol: float, rtol: float) -> Array:
     with np.errstate(invalid="ignore"):
-        return (np.abs(a - b) <= atol + rtol * np.abs(b)) | (a == b) | (np.isnan(a) & np.isnan(b))
+        return np.asarray((np.abs(a - b) <= atol + rtol * np.abs(b)) | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
 def _by_element(call: _Call, eps: float, atol: float, rtol: float) -> None:
@@ -284,8 +288,9 @@ def _compare(
     raise GradcheckError(
         f"Jacobian mismatch for output {output} with respect to input {position}: {int(wrong.sum())} of {wrong.size} "
         f"elements differ.\n"
-        f"Worst: d output{_index(call.outputs[output], int(row))} / d input{_index(call.arguments[position], int(column))} "
-        f"is {analytical[row, column]:.8g} by backward and {numerical[row, column]:.8g} by differences "
+        f"Worst: d output{_index(call.outputs[output], int(row))} / d input"
+        f"{_index(call.arguments[position], int(column))} is "
+        f"{analytical[row, column]:.8g} by backward and {numerical[row, column]:.8g} by differences "
         f"(tolerance {atol:g} + {rtol:g} relative).\n"
         f"By backward:\n{_abridged(analytical)}\nBy differences:\n{_abridged(numerical)}"
     )

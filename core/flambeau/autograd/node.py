@@ -12,6 +12,8 @@ from ..tensor import VIEW, Tensor, alias, clock
 
 __all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_inplace", "refresher", "tracked"]
 
+#: A node and which of its outputs.
+Edge = tuple["Node | Leaf", int]
 #: A formula takes what its parameters name and returns gradients of one or of all inputs.
 Formula = Callable[..., Any]
 
@@ -31,20 +33,23 @@ class Differentiable(Protocol):
 class Plan:
     """What a node keeps and computes, for one operator and one set of inputs that need gradients."""
 
-    __slots__ = ("pick", "results", "run", "tensors")
+    __slots__ = ("holds", "pick", "result", "run")
 
     def __init__(
         self,
         pick: Callable[[tuple[Any, ...]], tuple[Any, ...]],
         run: Callable[[Any, tuple[Any, ...]], Sequence[Any]],
-        results: bool,
+        result: int | None,
+        holds: bool = True,
     ) -> None:
         #: chooses what is saved from the arguments followed by the result
         self.pick = pick
         #: (gradients of the outputs, saved) -> gradients of the inputs, in the order of the edges
         self.run = run
-        #: whether the result is saved
-        self.results = results
+        #: where among what is saved the result is, if it is
+        self.result = result
+        #: whether tensors are saved, so that a second backward must be asked for
+        self.holds = holds
 
 
 class Node:
@@ -56,6 +61,12 @@ class Node:
     edges: tuple[tuple[Node | Leaf, int] | None, ...]
     #: (key, geometry) of each output; a bare pair if there is one output
     metadata: Any
+    op: Any
+    plan: Plan
+    #: what the formulas read; None when it was freed
+    saved: tuple[Any, ...] | None
+    #: tick of the clock at which it was recorded
+    sequence: int
 
     def __init__(self) -> None:
         self.hooks: Any = None
@@ -94,7 +105,39 @@ class Node:
                         self.check(part)
             elif isinstance(each, Tensor) and each.shared is not None and each.shared.written > self.sequence:
                 self.check(each)
-        return saved  # type: ignore[no-any-return]
+        return saved
+
+    def complete(self, grads: list[Tensor | None]) -> list[Tensor | None]:
+        """Zeros for outputs that nothing depends on."""
+        some: Any = next(each for each in grads if each is not None)
+        return [
+            some.new_zeros(described[1].shape, dtype=described[0].dtype) if each is None and described else each
+            for each, described in zip(grads, self.metadata, strict=True)
+        ]
+
+    def with_history(self, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What was saved, with a saved result again computed by this node.
+
+        A result is kept without its history, because a node that holds its own output would never be freed.
+        """
+        place = self.plan.result
+        if place is None:
+            return saved
+        result = saved[place]
+        if isinstance(result, Tensor):
+            again: Any = self._owned(result, 0)
+        else:
+            again = [self._owned(each, number) for number, each in enumerate(result)]
+        return (*saved[:place], again, *saved[place + 1 :])
+
+    def _owned(self, tensor: Tensor, output: int) -> Tensor:
+        if tensor.key.dtype.category < 2:
+            return tensor
+        twin = alias(tensor)
+        twin.node = self
+        if output:
+            twin.output = output
+        return twin
 
     def check(self, tensor: Tensor) -> None:
         shared = tensor.shared
@@ -193,7 +236,7 @@ def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
                 edges.append(None)
                 needs.append(False)
             else:
-                edges.append((node, each.output))
+                edges.append((node, each.output))  # type: ignore[arg-type]
                 needs.append(True)
     if True in needs:
         attach(op, op.plan(tuple(needs), args), tuple(edges), args, result)
@@ -205,7 +248,7 @@ def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
 
 
 def attach(
-    op: Differentiable, plan: Plan, edges: tuple[tuple[Node | Leaf, int] | None, ...], args: tuple[Any, ...], result: Any
+    op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args: tuple[Any, ...], result: Any
 ) -> None:
     """Make the node and hang it on the outputs that can have a gradient."""
     node = _new(Node)
@@ -217,7 +260,7 @@ def attach(
         key = result.key
         if key.dtype.category < 2:
             return
-        node.saved = plan.pick((*args, alias(result)) if plan.results else args)
+        node.saved = plan.pick(args if plan.result is None else (*args, alias(result)))
         node.sequence = clock()
         node.metadata = (key, result.geometry)
         result.node = node
@@ -225,7 +268,7 @@ def attach(
             result.output = 0
         return
     outputs = list(result)
-    node.saved = plan.pick((*args, [alias(each) for each in outputs])) if plan.results else plan.pick(args)
+    node.saved = plan.pick(args if plan.result is None else (*args, [alias(each) for each in outputs]))
     node.sequence = clock()
     node.metadata = [(each.key, each.geometry) for each in outputs]
     for number, each in enumerate(outputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, cast
 
 from ..errors import ArgumentTypeError
@@ -28,7 +29,7 @@ class Variable(metaclass=_VariableType):
         if not isinstance(data, Tensor):
             raise ArgumentTypeError(f"Variable expects a Tensor, got {type(data).__name__}.")
         if volatile:
-            raise ArgumentTypeError(
-                "Variable(volatile=True) no longer exists.\nRun the computation in `with flambeau.no_grad():` instead."
+            warnings.warn(
+                "volatile was removed and has no effect; use `with flambeau.no_grad():` instead.", stacklevel=2
             )
         return cast(Any, data).detach().requires_grad_(requires_grad)

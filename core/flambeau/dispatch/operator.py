@@ -199,7 +199,10 @@ class Operator:
             pick = _getter(sources)
         picks = [_getter([wanted.index(name) for name in each]) for each in reads]
         steps = [(slot, formula, chosen) for (slot, formula), chosen in zip(jobs, picks, strict=True)]
-        return Plan(pick, _runner(steps, len(self.tensors), self.lists, lengths), "result" in wanted)
+        result = wanted.index("result") if "result" in wanted else None
+        last = len(self.tensors)
+        holds = result is not None or any(i < last and not bare for i, bare in zip(sources, shapes, strict=True))
+        return Plan(pick, _runner(steps, last, self.lists, lengths), result, holds)
 
     def _no_formula(self, name: str) -> Callable[..., Any]:
         def raises(grad: Any) -> Any:
