@@ -1,0 +1,299 @@
+/* Matrix products of one element type, for any strides.
+ *
+ * A template: define T (the element) and N(name) (its suffix) and include tile.h before each
+ * inclusion.  From the inside out:
+ *   product   the blocked loops around it: panels of B and blocks of A are
+ *             copied once into the order in which the tile reads them;
+ *   vector    a matrix times a vector, which is bound by memory;
+ *   gemm      picks among these and their transposes, and splits the result among threads.
+ *
+ * Every element of the result is one chain of multiply-adds along k inside
+ * blocks of k whose size depends on k alone, so neither the place of an element
+ * nor the number of threads changes its value. */
+
+/* ---------------------------------------------------------------- storing */
+
+/* Where a product goes: c = alpha * product + beta * bias, bias with strides of its own (0: repeated). */
+typedef struct {
+    T *c;
+    i64 crs, ccs;
+    const T *bias; /* NULL: none */
+    i64 brs, bcs;
+    T alpha, beta;
+} N(target);
+
+/* Store one tile.  While k is worked on in blocks, c holds the running sum. */
+static inline void N(store)(const N(target) *t, i64 row, i64 column, i64 rows, i64 columns, const T *acc, bool first,
+                            bool last) {
+    T *c = t->c + row * t->crs + column * t->ccs;
+    i64 crs = t->crs, ccs = t->ccs;
+    bool plain = !last || (t->alpha == 1 && !t->bias);
+    if (plain && ccs == 1 && columns == WIDTH) {
+        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH)
+            if (first) memcpy(c, acc, WIDTH * sizeof(T));
+            else for (i64 j = 0; j < WIDTH; j++) c[j] += acc[j];
+    } else if (plain) {
+        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH)
+            if (first) for (i64 j = 0; j < columns; j++) c[j * ccs] = acc[j];
+            else for (i64 j = 0; j < columns; j++) c[j * ccs] += acc[j];
+    } else {
+        const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
+        T alpha = t->alpha, beta = t->beta;
+        i64 bcs = t->bcs;
+        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH) {
+            T sum[WIDTH];
+            for (i64 j = 0; j < columns; j++) sum[j] = first ? acc[j] : c[j * ccs] + acc[j];
+            if (alpha != 1) for (i64 j = 0; j < columns; j++) sum[j] *= alpha;
+            if (bias) for (i64 j = 0; j < columns; j++) sum[j] += beta * bias[r * t->brs + j * bcs];
+            for (i64 j = 0; j < columns; j++) c[j * ccs] = sum[j];
+        }
+    }
+}
+
+/* --------------------------------------------------------------- blocked */
+
+/* Copy k x n of B into strips of WIDTH columns, the last one filled up with zeros. */
+static void N(pack_b)(i64 k, i64 n, const T *b, i64 brs, i64 bcs, T *to) {
+    for (i64 j = 0; j < n; j += WIDTH, b += WIDTH * bcs, to += k * WIDTH) {
+        i64 columns = fb_least(WIDTH, n - j);
+        if (columns < WIDTH) {
+            memset(to, 0, (size_t)(k * WIDTH) * sizeof(T));
+            if (brs < bcs) {
+                for (i64 c = 0; c < columns; c++)
+                    for (i64 p = 0; p < k; p++) to[p * WIDTH + c] = b[p * brs + c * bcs];
+            } else for (i64 p = 0; p < k; p++)
+                for (i64 c = 0; c < columns; c++) to[p * WIDTH + c] = b[p * brs + c * bcs];
+        } else if (bcs == 1) {
+            for (i64 p = 0; p < k; p++) memcpy(to + p * WIDTH, b + p * brs, WIDTH * sizeof(T));
+        } else {
+            for (i64 p = 0; p < k; p++)
+                for (i64 c = 0; c < WIDTH; c++) to[p * WIDTH + c] = b[p * brs + c * bcs];
+        }
+    }
+}
+
+/* Copy m x k of A into strips of at most FB_ROWS rows, k outermost inside a strip. */
+static void N(pack_a)(i64 m, i64 k, const T *a, i64 ars, i64 acs, T *to) {
+    i64 strips = fb_ceil(m, FB_ROWS);
+    for (i64 s = 0; s < strips; s++) {
+        i64 row = fb_cut(m, strips, s), rows = fb_cut(m, strips, s + 1) - row;
+        const T *from = a + row * ars;
+        T *strip = to + row * k;
+        if (rows == FB_ROWS)
+            for (i64 p = 0; p < k; p++)
+                for (i64 r = 0; r < FB_ROWS; r++) strip[p * FB_ROWS + r] = from[r * ars + p * acs];
+        else
+            for (i64 p = 0; p < k; p++)
+                for (i64 r = 0; r < rows; r++) strip[p * rows + r] = from[r * ars + p * acs];
+    }
+}
+
+/* Rows [0, m) of A, copied or not, times strips of B with row distance ldb and strip distance bss. */
+static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool packed, const T *b, i64 ldb, i64 bss,
+                      const N(target) *t, i64 row0, i64 column0, bool first, bool last) {
+    T acc[FB_ROWS * WIDTH] __attribute__((aligned(64)));
+    i64 count = fb_ceil(m, FB_ROWS);
+    for (i64 j = 0; j < n; j += WIDTH, b += bss) {
+        i64 columns = fb_least(WIDTH, n - j);
+        const N(tile_function) *tiles = N(tiles)[columns > LANES];
+        for (i64 s = 0; s < count; s++) {
+            i64 row = fb_cut(m, count, s), rows = fb_cut(m, count, s + 1) - row;
+            const T *c = t->c + (row0 + row) * t->crs + (column0 + j) * t->ccs;
+            for (i64 r = 0; r < rows; r++) __builtin_prefetch(c + r * t->crs, 1); /* arrives while the tile is summed */
+            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, acc);
+            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, acc);
+            N(store)(t, row0 + row, column0 + j, rows, columns, acc, first, last);
+        }
+    }
+}
+
+/* B is read where it is if its rows are vectors near each other. */
+static inline bool N(direct)(i64 n, i64 brs, i64 bcs) { return bcs == 1 && n % LANES == 0 && brs <= 256 && brs >= n; }
+static inline bool N(copies_a)(i64 n) { return n > 4 * WIDTH; }
+
+static size_t N(scratch)(i64 m, i64 n, i64 k, i64 brs, i64 bcs) {
+    i64 depth = fb_least(k, FB_DEPTH), columns = fb_ceil(fb_least(n, FB_PANEL), WIDTH) * WIDTH;
+    i64 elements = N(direct)(n, brs, bcs) ? 0 : depth * columns;
+    if (N(copies_a)(n)) elements += depth * fb_least(m, FB_BLOCK_ROWS);
+    return (size_t)elements * sizeof(T);
+}
+
+static void N(product)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
+                       const N(target) *t, T *scratch) {
+    i64 blocks = fb_most(1, fb_ceil(k, FB_DEPTH));
+    bool direct = N(direct)(n, brs, bcs), copy = N(copies_a)(n);
+    for (i64 j = 0; j < n; j += FB_PANEL) {
+        i64 columns = fb_least(FB_PANEL, n - j);
+        for (i64 block = 0; block < blocks; block++) {
+            i64 p = fb_cut(k, blocks, block), depth = fb_cut(k, blocks, block + 1) - p;
+            const T *panel = b + p * brs + j * bcs;
+            T *block_a = scratch;
+            if (!direct) {
+                N(pack_b)(depth, columns, panel, brs, bcs, scratch);
+                panel = scratch;
+                block_a += depth * fb_ceil(columns, WIDTH) * WIDTH;
+            }
+            for (i64 i = 0; i < m; i += FB_BLOCK_ROWS) {
+                i64 rows = fb_least(FB_BLOCK_ROWS, m - i);
+                const T *from = a + i * ars + p * acs;
+                if (copy) N(pack_a)(rows, depth, from, ars, acs, block_a);
+                N(strips)(rows, columns, depth, copy ? block_a : from, ars, acs, copy, panel, direct ? brs : WIDTH,
+                          direct ? WIDTH : depth * WIDTH, t, i, j, block == 0, block == blocks - 1);
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- vector */
+
+/* sums[r] = row r of a times x, in `chains` independent sums. */
+FB_INLINE void N(dots)(const int rows, const int chains, i64 k, const T *a, i64 ars, const T *x, T *sums) {
+    N(vec) sum[4][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int c = 0; c < chains; c++) sum[r][c] = (N(vec)){0};
+    i64 p = 0;
+    for (; p + chains * LANES <= k; p += chains * LANES)
+#pragma GCC unroll 4
+        for (int c = 0; c < chains; c++) {
+            N(vec) factor = *(const N(loose) *)(x + p + c * LANES);
+#pragma GCC unroll 4
+            for (int r = 0; r < rows; r++) sum[r][c] += factor * *(const N(loose) *)(a + r * ars + p + c * LANES);
+        }
+    for (int r = 0; r < rows; r++) {
+        N(vec) all = sum[r][0];
+        for (int c = 1; c < chains; c++) all += sum[r][c];
+        T lanes[LANES], total = 0;
+        memcpy(lanes, &all, sizeof all);
+        for (i64 half = LANES / 2; half; half /= 2)
+            for (i64 lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
+        for (i64 rest = p; rest < k; rest++) total += a[r * ars + rest] * x[rest];
+        sums[r] = lanes[0] + total;
+    }
+}
+
+/* One dot product, summed in blocks that are then added in pairs. */
+static T N(dot)(i64 n, const T *x, const T *y) {
+    enum { BLOCK = 4096 };
+    T sum;
+    if (n <= BLOCK) {
+        N(dots)(1, 4, n, x, 0, y, &sum);
+        return sum;
+    }
+    i64 half = (n / BLOCK + 1) / 2 * BLOCK;
+    return N(dot)(half, x, y) + N(dot)(n - half, x + half, y + half);
+}
+
+/* t = a (m x k) times x (contiguous).  Rows of a are contiguous (dots) or its columns are (sums of columns). */
+static void N(vector)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, const N(target) *t) {
+    if (acs == 1 || k == 1) {
+        T sums[4 * WIDTH];
+        for (i64 i = 0; i < m; i += 4) {
+            i64 rows = fb_least(4, m - i);
+            const T *row = a + i * ars;
+            if (k > 4096) for (i64 r = 0; r < rows; r++) sums[r * WIDTH] = N(dot)(k, row + r * ars, x);
+            else {
+                T four[4];
+                if (rows == 4) N(dots)(4, 2, k, row, ars, x, four);
+                else for (i64 r = 0; r < rows; r++) N(dots)(1, 4, k, row + r * ars, ars, x, four + r);
+                for (i64 r = 0; r < rows; r++) sums[r * WIDTH] = four[r];
+            }
+            N(store)(t, i, 0, rows, 1, sums, true, true);
+        }
+        return;
+    }
+    enum { CHUNK = 1024 };
+    T sum[CHUNK];
+    for (i64 i = 0; i < m; i += CHUNK) {
+        i64 rows = fb_least(CHUNK, m - i), p = 0;
+        const T *from = a + i * ars;
+        memset(sum, 0, (size_t)rows * sizeof(T));
+        for (; ars == 1 && p + 4 <= k; p += 4) {
+            const T *c0 = from + p * acs, *c1 = c0 + acs, *c2 = c1 + acs, *c3 = c2 + acs;
+            T x0 = x[p], x1 = x[p + 1], x2 = x[p + 2], x3 = x[p + 3];
+            for (i64 r = 0; r < rows; r++) sum[r] += x0 * c0[r] + x1 * c1[r] + (x2 * c2[r] + x3 * c3[r]);
+        }
+        for (; p < k; p++)
+            for (i64 r = 0; r < rows; r++) sum[r] += x[p] * from[r * ars + p * acs];
+        N(target) column = *t; /* store a column as a row, which is what store() is quick at */
+        column.c += i * t->crs;
+        column.ccs = t->crs;
+        if (t->bias) column.bias += i * t->brs;
+        column.bcs = t->brs;
+        for (i64 r = 0; r < rows; r += WIDTH) N(store)(&column, 0, r, 1, fb_least(WIDTH, rows - r), sum + r, true, true);
+    }
+}
+
+/* ------------------------------------------------------------------ gemm */
+
+/* What copying costs, in multiply-adds of a tile, if columns of the result are lanes. */
+static double N(cost)(i64 m, i64 n, i64 k, i64 acs, i64 brs, i64 bcs, i64 ccs) {
+    double padded = (double)(fb_ceil(n, LANES) * LANES) * (double)m * (double)k;
+    double copy_b = N(direct)(n, brs, bcs) ? 0 : (double)(n * k) * (bcs == 1 ? 4 : 20);
+    double copy_a = N(copies_a)(n) ? (double)(m * k) * (acs == 1 ? 20 : 10) : 0;
+    return padded + copy_a + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20);
+}
+
+/* Matrix times vector on this thread; x has stride xs.  Returns false without memory. */
+static bool N(gemv)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, i64 xs, const N(target) *t) {
+    T *copy = NULL;
+    if (xs != 1 && k > 1) {
+        copy = fb_allocate((size_t)k * sizeof(T));
+        if (!copy) return false;
+        for (i64 p = 0; p < k; p++) copy[p] = x[p * xs];
+        x = copy;
+    }
+    N(vector)(m, k, a, ars, acs, x, t);
+    if (copy) fb_release(copy);
+    return true;
+}
+
+/* Matrix times matrix on this thread. */
+static bool N(gemm_one)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
+                        const N(target) *t) {
+    char stack[FB_STACK] __attribute__((aligned(64)));
+    size_t bytes = N(scratch)(m, n, k, brs, bcs);
+    T *scratch = bytes <= FB_STACK ? (T *)stack : fb_allocate(bytes);
+    if (!scratch) return false;
+    N(product)(m, n, k, a, ars, acs, b, brs, bcs, t, scratch);
+    if (bytes > FB_STACK) fb_release(scratch);
+    return true;
+}
+
+/* t = alpha * a (m x k) * b (k x n) + beta * bias, the result split among at most `threads` along its longer side.
+ * Strides are those of rows and columns.  Returns false without memory. */
+static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs, N(target) t,
+                    i64 threads) {
+    if (!m || !n) return true;
+    bool vector = m == 1 || n == 1;
+    if (vector ? n != 1 : N(cost)(n, m, k, brs, acs, ars, t.crs) < N(cost)(m, n, k, acs, brs, bcs, t.ccs)) {
+        /* Work on the transposed product: the rows of the result become lanes. */
+        const T *other = a; a = b; b = other;
+        i64 s = m; m = n; n = s;
+        s = ars; ars = bcs; bcs = s;
+        s = acs; acs = brs; brs = s;
+        t = (N(target)){t.c, t.ccs, t.crs, t.bias, t.bcs, t.brs, t.alpha, t.beta};
+    }
+    i64 work = m * n * k;
+    bool along_rows = vector || m > n;
+    i64 unit = along_rows ? (vector ? 4 : FB_ROWS) : WIDTH, units = fb_ceil(along_rows ? m : n, unit);
+    i64 parts = work < (vector ? FB_THREAD_WORK / 4 : FB_THREAD_WORK) ? 1 : fb_least(threads, units);
+    if (parts == 1)
+        return vector ? N(gemv)(m, k, a, ars, acs, b, brs, &t) : N(gemm_one)(m, n, k, a, ars, acs, b, brs, bcs, &t);
+    bool failed = false;
+#pragma omp parallel for schedule(static) num_threads((int)parts) reduction(|| : failed)
+    for (i64 part = 0; part < parts; part++) {
+        i64 from = fb_cut(units, parts, part) * unit, to = fb_cut(units, parts, part + 1) * unit;
+        i64 row = along_rows ? from : 0, rows = along_rows ? fb_least(to, m) - from : m;
+        i64 column = along_rows ? 0 : from, columns = along_rows ? n : fb_least(to, n) - from;
+        N(target) mine = t;
+        mine.c += row * t.crs + column * t.ccs;
+        if (mine.bias) mine.bias += row * t.brs + column * t.bcs;
+        const T *my_a = a + row * ars, *my_b = b + column * bcs;
+        if (!(vector ? N(gemv)(rows, k, my_a, ars, acs, my_b, brs, &mine)
+                     : N(gemm_one)(rows, columns, k, my_a, ars, acs, my_b, brs, bcs, &mine)))
+            failed = true;
+    }
+    return !failed;
+}
