@@ -49,53 +49,165 @@ void fb_run4(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, void *
     contiguous(kernel, n, p, 4, 0);
 }
 
-/* plan: operands, dimensions, numel, sizes[dimensions] (innermost first), then for
- * each operand its element strides[dimensions].  Sizes are at least 1 and numel > 0. */
-void fb_walk(const fb_kernel *kernel, const i64 *plan, void *out, void *a, void *b, void *c, void *d) {
-    fb_loop loop = (fb_loop)kernel->function;
-    int operands = (int)plan[0], dims = (int)plan[1];
-    i64 numel = plan[2];
-    const i64 *size = plan + 3, *stride = size + dims;
-    char *const start[MOST] = {out, a, b, c, d, NULL};
-    i64 inner = dims ? size[0] : 1, step[MOST];
-    for (int k = 0; k < operands; k++) step[k] = dims ? stride[k * dims] * kernel->size[k] : 0;
+/* ---------------------------------------------------------------- any strides
+ *
+ * Inner loops see operands that are contiguous or repeated.  A walk therefore goes
+ * over tiles of the two dimensions that matter: dimension 0, innermost in the
+ * output, and a partner, innermost in an operand that disagrees.  An operand that
+ * is neither contiguous nor repeated along dimension 0 is copied through a small
+ * buffer, so a transposed operand is read by whole cache lines. */
 
-    /* Threads split the flat range of inner rows; a single long row is split itself. */
-    i64 rows = numel / inner;
-    int threads = fb_threads > 1 && numel >= FB_GRAIN ? fb_threads : 1;
-    i64 split = rows < threads ? threads : 1;
-    i64 piece = (inner + split - 1) / split, pieces = rows * split;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-#ifdef _OPENMP
-        i64 team = omp_get_num_threads(), rank = omp_get_thread_num();
-#else
-        i64 team = 1, rank = 0;
-#endif
-        i64 first = pieces * rank / team, last = pieces * (rank + 1) / team;
-        i64 index[64] = {0};
-        char *p[MOST];
-        if (first < last) {
-            i64 row = first / split;
-            for (int k = 0; k < operands; k++) p[k] = start[k];
-            for (int dim = 1; dim < dims; dim++) {
-                index[dim] = row % size[dim];
-                row /= size[dim];
-                for (int k = 0; k < operands; k++) p[k] += index[dim] * stride[k * dims + dim] * kernel->size[k];
-            }
+enum { BUFFER = 8192, DIMS = 64, SHORT = 48, WIDE = 128 };
+
+typedef struct {
+    const fb_kernel *kernel;
+    int operands, dims, partner;
+    i64 size[DIMS];         /* sizes, in the order of the plan */
+    i64 stride[MOST][DIMS]; /* strides in bytes */
+    i64 tile[2], tiles[2];  /* tile sizes and counts along dimension 0 and the partner */
+    bool flat;              /* buffer everything: rows are too short to run one by one */
+    char *start[MOST];
+} walk;
+
+static bool direct(const walk *w, int k) {
+    return w->stride[k][0] == w->kernel->size[k] || w->stride[k][0] == 0;
+}
+
+/* rows x count elements between strided memory and a dense buffer; the inner
+ * loop follows the smaller stride. */
+#define MOVE(T) { \
+    T *d = (T *)dense; \
+    if (across < along && across) { \
+        if (out) for (i64 i = 0; i < count; i++) for (i64 j = 0; j < rows; j++) *(T *)(memory + i * step + j * stride) = d[j * count + i]; \
+        else for (i64 i = 0; i < count; i++) for (i64 j = 0; j < rows; j++) d[j * count + i] = *(const T *)(memory + i * step + j * stride); \
+    } else { \
+        if (out) for (i64 j = 0; j < rows; j++) for (i64 i = 0; i < count; i++) *(T *)(memory + i * step + j * stride) = d[j * count + i]; \
+        else for (i64 j = 0; j < rows; j++) for (i64 i = 0; i < count; i++) d[j * count + i] = *(const T *)(memory + i * step + j * stride); \
+    } break; }
+typedef struct { uint64_t half[2]; } wide;
+static void move(bool out, char *memory, char *dense, int bytes, i64 count, i64 step, i64 rows, i64 stride) {
+    i64 along = step < 0 ? -step : step, across = stride < 0 ? -stride : stride;
+    switch (bytes) {
+    case 1: MOVE(uint8_t)
+    case 2: MOVE(uint16_t)
+    case 4: MOVE(uint32_t)
+    case 8: MOVE(uint64_t)
+    default: MOVE(wide)
+    }
+}
+
+static void run_tile(const walk *w, char *const *at, i64 count, i64 rows, char (*buffer)[BUFFER]) {
+    fb_loop loop = (fb_loop)w->kernel->function;
+    char *p[MOST];
+    i64 step[MOST], stride[MOST];
+    bool one_run = true, store = false;
+    for (int k = 0; k < w->operands; k++) {
+        i64 bytes = w->kernel->size[k], s0 = w->stride[k][0], s1 = w->dims > 1 ? w->stride[k][w->partner] : 0;
+        p[k] = at[k];
+        step[k] = s0;
+        stride[k] = s1;
+        if (!bytes || (!s0 && (!s1 || rows == 1)) || (s0 == bytes && (s1 == bytes * count || rows == 1))) continue;
+        if (w->flat || !direct(w, k)) {
+            p[k] = buffer[k];
+            step[k] = bytes;
+            stride[k] = bytes * count;
+            if (k) move(false, at[k], p[k], (int)bytes, count, s0, rows, s1);
+            else store = true;
+        } else one_run = false;
+    }
+    if (one_run) loop(count * rows, p, step);
+    else
+        for (i64 row = 0; row < rows; row++) {
+            loop(count, p, step);
+            for (int k = 0; k < w->operands; k++) p[k] += stride[k];
         }
-        for (i64 at = first; at < last; at++) {
-            i64 begin = at % split * piece, count = inner - begin < piece ? inner - begin : piece;
-            char *q[MOST];
-            for (int k = 0; k < operands; k++) q[k] = p[k] + begin * step[k];
-            if (count > 0) loop(count, q, step);
-            if ((at + 1) % split) continue;
-            for (int dim = 1; dim < dims; dim++) {
-                for (int k = 0; k < operands; k++) p[k] += stride[k * dims + dim] * kernel->size[k];
-                if (++index[dim] < size[dim]) break;
-                for (int k = 0; k < operands; k++) p[k] -= size[dim] * stride[k * dims + dim] * kernel->size[k];
-                index[dim] = 0;
+    if (store) move(true, at[0], buffer[0], w->kernel->size[0], count, w->stride[0][0], rows, w->dims > 1 ? w->stride[0][w->partner] : 0);
+}
+
+/* Tiles first ... last - 1, numbered with the partner's tiles innermost. */
+static void run_tiles(const walk *w, i64 first, i64 last) {
+    char buffer[MOST][BUFFER] __attribute__((aligned(64)));
+    for (i64 number = first; number < last; number++) {
+        i64 rest = number, origin1 = rest % w->tiles[1] * w->tile[1];
+        rest /= w->tiles[1];
+        i64 origin0 = rest % w->tiles[0] * w->tile[0];
+        rest /= w->tiles[0];
+        char *at[MOST];
+        for (int k = 0; k < w->operands; k++)
+            at[k] = w->start[k] + origin0 * w->stride[k][0] + (w->dims > 1 ? origin1 * w->stride[k][w->partner] : 0);
+        for (int dim = 1; dim < w->dims; dim++) {
+            if (dim == w->partner) continue;
+            i64 index = rest % w->size[dim];
+            rest /= w->size[dim];
+            if (index)
+                for (int k = 0; k < w->operands; k++) at[k] += index * w->stride[k][dim];
+        }
+        i64 count = w->size[0] - origin0, rows = w->dims > 1 ? w->size[w->partner] - origin1 : 1;
+        run_tile(w, at, count < w->tile[0] ? count : w->tile[0], rows < w->tile[1] ? rows : w->tile[1], buffer);
+    }
+}
+
+static i64 least(i64 a, i64 b) { return a < b ? a : b; }
+
+/* Chooses the partner dimension and the tile shape. */
+static void lay_out(walk *w) {
+    i64 widest = 1, magnitude = 0;
+    bool crossed = false, straight = true;
+    w->partner = w->dims > 1 ? 1 : 0;
+    for (int k = 0; k < w->operands; k++) {
+        if (w->kernel->size[k] > widest) widest = w->kernel->size[k];
+        if (direct(w, k)) continue;
+        straight = false;
+        i64 along = w->stride[k][0] < 0 ? -w->stride[k][0] : w->stride[k][0];
+        for (int dim = 1; dim < w->dims; dim++) {
+            i64 across = w->stride[k][dim] < 0 ? -w->stride[k][dim] : w->stride[k][dim];
+            if (across && across < along && (!crossed || across < magnitude)) {
+                crossed = true;
+                magnitude = across;
+                w->partner = dim;
             }
         }
     }
+    i64 capacity = BUFFER / widest, n0 = w->size[0], n1 = w->dims > 1 ? w->size[w->partner] : 1;
+    w->flat = n0 < SHORT && n1 > 1;
+    if (straight && !w->flat) {
+        /* Nothing to copy: whole rows, cut only to feed the threads. */
+        w->tile[0] = n0 >= 2 * FB_GRAIN ? FB_GRAIN : n0;
+        w->tile[1] = least(n1, (FB_GRAIN / 4 + n0 - 1) / n0);
+    } else {
+        w->tile[0] = least(n0, crossed && n1 * WIDE > capacity ? WIDE : capacity / (crossed ? n1 : 1));
+        w->tile[1] = least(n1, capacity / w->tile[0]);
+    }
+    w->tiles[0] = (n0 + w->tile[0] - 1) / w->tile[0];
+    w->tiles[1] = (n1 + w->tile[1] - 1) / w->tile[1];
+}
+
+/* plan: operands, dimensions, numel, sizes[dimensions] (innermost of the output first), then
+ * for each operand its element strides[dimensions].  Sizes are at least 1 and numel > 0. */
+void fb_walk(const fb_kernel *kernel, const i64 *plan, void *out, void *a, void *b, void *c, void *d) {
+    walk w; /* set field by field: clearing it would cost more than a small walk */
+    char *const start[] = {out, a, b, c, d};
+    w.kernel = kernel;
+    w.operands = (int)plan[0];
+    w.dims = (int)plan[1];
+    const i64 *size = plan + 3, *stride = size + w.dims;
+    for (int dim = 0; dim < w.dims; dim++) w.size[dim] = size[dim];
+    w.size[0] = w.dims ? size[0] : 1;
+    for (int k = 0; k < w.operands; k++) {
+        w.start[k] = start[k];
+        w.stride[k][0] = 0;
+        for (int dim = 0; dim < w.dims; dim++) w.stride[k][dim] = stride[k * w.dims + dim] * kernel->size[k];
+    }
+    lay_out(&w);
+    i64 tiles = w.tiles[0] * w.tiles[1];
+    for (int dim = 1; dim < w.dims; dim++)
+        if (dim != w.partner) tiles *= w.size[dim];
+
+    i64 parts = fb_threads > 1 && plan[2] >= FB_GRAIN ? least(fb_threads, tiles) : 1;
+    if (parts == 1) {
+        run_tiles(&w, 0, tiles);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads((int)parts)
+    for (i64 part = 0; part < parts; part++) run_tiles(&w, tiles * part / parts, tiles * (part + 1) / parts);
 }

@@ -1,7 +1,10 @@
 /* One line for each <family>.c whose kernels Python can find. */
 #define FB_FAMILIES \
+    X(activation) \
     X(arithmetic) \
     X(convolution) \
+    X(comparison) \
+    X(conversion) \
     X(creation) \
     X(extrema) \
     X(indexing) \
@@ -15,4 +18,7 @@
     X(sampling) \
     X(scan) \
     X(sort) \
+    X(special) \
+    X(ternary) \
+    X(unary) \
     X(unique)

@@ -27,9 +27,10 @@ enum {
 };
 
 /* Pointwise inner loop: n elements; p[0] is the output, p[1...] the inputs;
- * step[k] is the distance in bytes from one element of p[k] to the next
- * (0 for an operand that is repeated).  The driver walks the outer dimensions
- * and the threads. */
+ * step[k] is the distance in bytes from one element of p[k] to the next: its
+ * element size, or 0 for an operand that is repeated.  The driver walks the outer
+ * dimensions and the threads, and copies whatever else is strided through buffers.
+ * An operand of size 0 in the table is a block of parameters, passed as it is. */
 typedef void (*fb_loop)(i64 n, char *const *p, const i64 *step);
 
 /* Everything else: pointers and integer parameters whose meaning is the

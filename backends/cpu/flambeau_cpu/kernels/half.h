@@ -49,4 +49,36 @@ static inline bf16 bf16_from_float(float value) {
     return h;
 }
 
+/* Rows at once.  GCC 12 converts float16 one by one even in a loop, hence the
+ * only intrinsics of the plug-in; is_f16 chooses between the two half types. */
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+static inline void fb_halves_to_floats(int is_f16, int64_t n, const void *from, float *to) {
+    int64_t i = 0;
+    if (!is_f16) {
+        for (; i < n; i++) to[i] = bf16_to_float(((const bf16 *)from)[i]);
+        return;
+    }
+    const f16 *half = (const f16 *)from;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(half + i))));
+#endif
+    for (; i < n; i++) to[i] = f16_to_float(half[i]);
+}
+
+static inline void fb_floats_to_halves(int is_f16, int64_t n, const float *from, void *to) {
+    int64_t i = 0;
+    if (!is_f16) {
+        for (; i < n; i++) ((bf16 *)to)[i] = bf16_from_float(from[i]);
+        return;
+    }
+    f16 *half = (f16 *)to;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(half + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+#endif
+    for (; i < n; i++) half[i] = f16_from_float(from[i]);
+}
+
 #endif
