@@ -57,7 +57,8 @@ void fb_run4(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, void *
  * is neither contiguous nor repeated along dimension 0 is copied through a small
  * buffer, so a transposed operand is read by whole cache lines. */
 
-enum { BUFFER = 8192, DIMS = 64, SHORT = 48, WIDE = 128 };
+/* A tile of crossed operands is WIDE rows of 256 bytes; rows below SHORT elements are gathered. */
+enum { BUFFER = 8192, DIMS = 64, SHORT = 32, WIDE = 32 };
 
 typedef struct {
     const fb_kernel *kernel;
@@ -73,26 +74,72 @@ static bool direct(const walk *w, int k) {
     return w->stride[k][0] == w->kernel->size[k] || w->stride[k][0] == 0;
 }
 
-/* rows x count elements between strided memory and a dense buffer; the inner
- * loop follows the smaller stride. */
-#define MOVE(T) { \
+/* to[j][i] = from[i][j] for i < rows, j < columns; leading dimensions in elements.
+ * Four by four in registers: one by one, stores to so many rows are what costs. */
+#define TURN(name, T) \
+    static void name(const T *from, i64 from_row, T *to, i64 to_row, i64 rows, i64 columns) { \
+        typedef T four __attribute__((vector_size(4 * sizeof(T)))); \
+        i64 i = 0; \
+        for (; i + 4 <= rows; i += 4) { \
+            const T *f = from + i * from_row; \
+            T *t = to + i; \
+            i64 j = 0; \
+            for (; j + 4 <= columns; j += 4) { \
+                four a, b, c, d; \
+                memcpy(&a, f + j, sizeof a); \
+                memcpy(&b, f + from_row + j, sizeof b); \
+                memcpy(&c, f + 2 * from_row + j, sizeof c); \
+                memcpy(&d, f + 3 * from_row + j, sizeof d); \
+                four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), AB = __builtin_shufflevector(a, b, 2, 6, 3, 7); \
+                four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), CD = __builtin_shufflevector(c, d, 2, 6, 3, 7); \
+                a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5); \
+                b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7); \
+                c = __builtin_shufflevector(AB, CD, 0, 1, 4, 5); \
+                d = __builtin_shufflevector(AB, CD, 2, 3, 6, 7); \
+                memcpy(t + j * to_row, &a, sizeof a); \
+                memcpy(t + (j + 1) * to_row, &b, sizeof b); \
+                memcpy(t + (j + 2) * to_row, &c, sizeof c); \
+                memcpy(t + (j + 3) * to_row, &d, sizeof d); \
+            } \
+            for (; j < columns; j++) \
+                for (i64 k = 0; k < 4; k++) t[j * to_row + k] = f[k * from_row + j]; \
+        } \
+        for (; i < rows; i++) \
+            for (i64 j = 0; j < columns; j++) to[j * to_row + i] = from[i * from_row + j]; \
+    }
+TURN(turn_1, uint8_t)
+TURN(turn_2, uint16_t)
+TURN(turn_4, uint32_t)
+TURN(turn_8, uint64_t)
+
+/* rows x count elements between strided memory and a dense buffer. */
+#define MOVE(bytes, T) case bytes: { \
     T *d = (T *)dense; \
-    if (across < along && across) { \
-        if (out) for (i64 i = 0; i < count; i++) for (i64 j = 0; j < rows; j++) *(T *)(memory + i * step + j * stride) = d[j * count + i]; \
-        else for (i64 i = 0; i < count; i++) for (i64 j = 0; j < rows; j++) d[j * count + i] = *(const T *)(memory + i * step + j * stride); \
-    } else { \
-        if (out) for (i64 j = 0; j < rows; j++) for (i64 i = 0; i < count; i++) *(T *)(memory + i * step + j * stride) = d[j * count + i]; \
-        else for (i64 j = 0; j < rows; j++) for (i64 i = 0; i < count; i++) d[j * count + i] = *(const T *)(memory + i * step + j * stride); \
-    } break; }
-typedef struct { uint64_t half[2]; } wide;
+    if (stride == bytes && step % bytes == 0) { \
+        if (out) turn_##bytes(d, count, (T *)memory, step / bytes, rows, count); \
+        else turn_##bytes((const T *)memory, step / bytes, d, count, count, rows); \
+        break; \
+    } \
+    for (i64 j = 0; j < rows; j++, memory += stride, d += count) { \
+        T *m = (T *)memory; \
+        if (out) for (i64 i = 0; i < count; i++) *(T *)(memory + i * step) = d[i]; \
+        else if (step == bytes) memcpy(d, m, (size_t)count * bytes); \
+        else if (step == 2 * bytes) for (i64 i = 0; i < count; i++) d[i] = m[2 * i]; \
+        else for (i64 i = 0; i < count; i++) d[i] = *(const T *)(memory + i * step); \
+    } \
+    break; }
 static void move(bool out, char *memory, char *dense, int bytes, i64 count, i64 step, i64 rows, i64 stride) {
-    i64 along = step < 0 ? -step : step, across = stride < 0 ? -stride : stride;
     switch (bytes) {
-    case 1: MOVE(uint8_t)
-    case 2: MOVE(uint16_t)
-    case 4: MOVE(uint32_t)
-    case 8: MOVE(uint64_t)
-    default: MOVE(wide)
+    MOVE(1, uint8_t)
+    MOVE(2, uint16_t)
+    MOVE(4, uint32_t)
+    MOVE(8, uint64_t)
+    default:
+        for (i64 j = 0; j < rows; j++)
+            for (i64 i = 0; i < count; i++) {
+                char *m = memory + i * step + j * stride, *d = dense + (j * count + i) * bytes;
+                memcpy(out ? m : d, out ? d : m, (size_t)bytes);
+            }
     }
 }
 
@@ -124,14 +171,14 @@ static void run_tile(const walk *w, char *const *at, i64 count, i64 rows, char (
     if (store) move(true, at[0], buffer[0], w->kernel->size[0], count, w->stride[0][0], rows, w->dims > 1 ? w->stride[0][w->partner] : 0);
 }
 
-/* Tiles first ... last - 1, numbered with the partner's tiles innermost. */
+/* Tiles first ... last - 1, numbered along dimension 0 first. */
 static void run_tiles(const walk *w, i64 first, i64 last) {
     char buffer[MOST][BUFFER] __attribute__((aligned(64)));
     for (i64 number = first; number < last; number++) {
-        i64 rest = number, origin1 = rest % w->tiles[1] * w->tile[1];
-        rest /= w->tiles[1];
-        i64 origin0 = rest % w->tiles[0] * w->tile[0];
+        i64 rest = number, origin0 = rest % w->tiles[0] * w->tile[0];
         rest /= w->tiles[0];
+        i64 origin1 = rest % w->tiles[1] * w->tile[1];
+        rest /= w->tiles[1];
         char *at[MOST];
         for (int k = 0; k < w->operands; k++)
             at[k] = w->start[k] + origin0 * w->stride[k][0] + (w->dims > 1 ? origin1 * w->stride[k][w->partner] : 0);
