@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -41,9 +42,19 @@ macOS: xcode-select --install), or name it: CC=/path/to/cc.
 """
 
 
-def families() -> list[str]:
-    text = (ROOT / KERNELS / "families.h").read_text()
-    return [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.lstrip().startswith("X(")]
+def families() -> dict[str, list[str]]:
+    """The files that end with a table of kernels, and the instruction sets each is compiled for.
+
+    A file that wider vectors do not help says ``FB_SETS: baseline avx2`` and saves its compile time.
+    """
+    found = {}
+    for path in sorted((ROOT / KERNELS).glob("*.c")):
+        text = path.read_text()
+        if "FB_FAMILY(" in text:
+            named = re.search(r"FB_SETS:((?: \w+)+)", text)
+            wanted = named[1].split() if named else list(SETS)
+            found[path.stem] = [isa for isa in SETS if isa in wanted and (X86 or isa == "baseline")]
+    return found
 
 
 def extension() -> Extension:
@@ -64,9 +75,10 @@ class BuildKernels(build_ext):
             extra += SANITIZE
         sets = SETS if X86 else {"baseline": ["-O3"]}
         define = [("FB_X86", "1")] if X86 else []
+        listed = [("FB_FAMILIES", " ".join(f"X({name}, {sets[-1]})" for name, sets in families().items()))]
         # The slowest first, so that no core idles at the end.
         jobs = sorted(
-            ((name, isa) for name in families() for isa in sets),
+            ((name, isa) for name, isas in families().items() for isa in isas),
             key=lambda job: -(ROOT / KERNELS / f"{job[0]}.c").stat().st_size,
         )
         jobs += [(name, "baseline") for name in SHARED]
@@ -77,12 +89,12 @@ class BuildKernels(build_ext):
             name, isa = job
             done = Path(self.build_temp) / isa / KERNELS / f"{name}.o"
             source_time = max(newest_header, (ROOT / KERNELS / f"{name}.c").stat().st_mtime)
-            if not self.force and done.exists() and done.stat().st_mtime > source_time:
+            if not self.force and name != "registry" and done.exists() and done.stat().st_mtime > source_time:
                 return [str(done)]
             return self.compiler.compile(
                 [str(KERNELS / f"{name}.c")],
                 output_dir=str(Path(self.build_temp) / isa),
-                macros=[("FB_ISA", isa), *define],
+                macros=[("FB_ISA", isa), *define, *(listed if name == "registry" else [])],
                 include_dirs=[str(KERNELS)],
                 extra_postargs=[*FLAGS, *sets[isa], *extra],
             )

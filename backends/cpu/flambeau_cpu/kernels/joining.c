@@ -1,4 +1,5 @@
-/* Rows put together or cut to a triangle: cat, tril, triu. */
+/* Rows put together or cut to a triangle: cat, tril, triu.
+ * FB_SETS: baseline avx2 */
 #include "flambeau.h"
 
 /* Every thread writes runs of one output row; short runs of one element are plain stores. */

@@ -1,35 +1,35 @@
 /* Finds kernels by name, runs them, and owns what is global: threads and the
  * instruction set in use.  Compiled once, for the baseline. */
 #include "registry.h"
-#include "families.h"
 
-#define DECLARE(family, isa) extern FB_PASTE_TABLE(family, isa)
-#define FB_PASTE_TABLE(family, isa) const fb_kernel fb_##family##_##isa[];
+/* FB_FAMILIES, from the build, is X(family, widest) for every file with a table of
+ * kernels; widest is the widest instruction set it is compiled for. */
+#define TABLE(family, isa) fb_##family##_##isa
 
-#define X(family) DECLARE(family, baseline)
+#define X(family, widest) extern const fb_kernel TABLE(family, baseline)[];
 FB_FAMILIES
 #undef X
 static const fb_kernel *const baseline[] = {
-#define X(family) fb_##family##_baseline,
+#define X(family, widest) TABLE(family, baseline),
     FB_FAMILIES
 #undef X
     NULL};
 
 #ifdef FB_X86
-#define X(family) DECLARE(family, avx2)
+#define X(family, widest) extern const fb_kernel TABLE(family, avx2)[];
 FB_FAMILIES
 #undef X
 static const fb_kernel *const avx2[] = {
-#define X(family) fb_##family##_avx2,
+#define X(family, widest) TABLE(family, avx2),
     FB_FAMILIES
 #undef X
     NULL};
 
-#define X(family) DECLARE(family, avx512)
+#define X(family, widest) extern const fb_kernel TABLE(family, widest)[];
 FB_FAMILIES
 #undef X
 static const fb_kernel *const avx512[] = {
-#define X(family) fb_##family##_avx512,
+#define X(family, widest) TABLE(family, widest),
     FB_FAMILIES
 #undef X
     NULL};

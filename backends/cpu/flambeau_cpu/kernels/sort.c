@@ -2,7 +2,8 @@
  *
  * Tensors are contiguous (outer, n, inner) and n is the dimension at work.
  * p: values, input, indices (int64), any output may be NULL.
- * Returns 0, 1 without memory, 2 for a line of 2^32 elements or more. */
+ * Returns 0, 1 without memory, 2 for a line of 2^32 elements or more.
+ * FB_SETS: baseline avx2 */
 #include "order.h"
 
 FB_ORDER(narrow, NARROW, uint32_t)
