@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Final
 
-from . import arithmetic, provisional
+__all__ = ["KERNELS"]
 
-#: Every kernel of the plug-in by operator name; later families override provisional ones.
-KERNELS: Final[dict[str, Any]] = {
-    **provisional.KERNELS,
-    **arithmetic.KERNELS,
-}
+
+def _collect() -> dict[str, Any]:
+    found: dict[str, Any] = dict(import_module(f"{__name__}.provisional").KERNELS)
+    for module in sorted(each.name for each in iter_modules(__path__)):
+        if module != "provisional":
+            found.update(getattr(import_module(f"{__name__}.{module}"), "KERNELS", {}))
+    return found
+
+
+#: Every kernel of the plug-in by operator name.
+KERNELS: Final = _collect()
