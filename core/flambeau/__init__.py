@@ -6,7 +6,7 @@ kernels come from backends installed beside it (``pip install flambeau-cpu``).
 
 import importlib
 
-from . import autograd
+from . import autograd, random
 from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .bind import bind, namespace
 from .device import device
@@ -30,7 +30,9 @@ from .dtype import (
 )
 from .geometry import Size, broadcast_shapes
 from .layout import layout, sparse_coo, strided
-from .ops import arithmetic, conversion, creation, linalg, reduction, views
+from .generator import Generator
+from .ops import arithmetic, conversion, creation, gather, indexing, joining, linalg, masking, reduction, views
+from .ops import dropout as _dropout, embedding as _embedding
 from .ops.arithmetic import add
 from .ops.creation import (
     as_tensor,
@@ -47,9 +49,13 @@ from .ops.creation import (
     zeros,
     zeros_like,
 )
+from .ops.random import rand, rand_like, randint, randint_like, randn, randn_like, randperm
+from .ops.ranges import arange, eye, linspace, logspace, range
 from .plugins import CORE_VERSION as __version__
 from .plugins import set_default_device
 from .printing import get_printoptions, printoptions, set_printoptions
+from .random import default as _default_generator
+from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .tensor import Tensor
 
 half, float, double = float16, float32, float64

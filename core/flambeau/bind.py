@@ -14,7 +14,7 @@ from . import printing
 from .dispatch.operator import Operator, operators
 from .dispatch.pointwise import finish_out
 from .errors import ArgumentTypeError
-from .ops import conversion, creation, properties, splitting
+from .ops import conversion, creation, indexing, properties, splitting
 from .tensor import Tensor
 
 __all__ = ["bind", "namespace"]
@@ -32,7 +32,7 @@ def bind() -> None:
     for each in (
         conversion.to, conversion.numpy, conversion.item, conversion.tolist, conversion.type_as, conversion.view_dtype,
         conversion.__array__, conversion.__bool__, conversion.__index__, conversion.__len__, conversion.__contains__,
-        splitting.__iter__,
+        splitting.__iter__, indexing.__getitem__, indexing.__setitem__,
         creation.new_empty, creation.new_full, creation.new_zeros, creation.new_ones, creation.new_tensor,
     ):  # fmt: skip
         setattr(Tensor, each.__name__, each)

@@ -14,7 +14,7 @@ from flambeau.backend import DTYPES, Key, Tensor, broadcast_shapes, contiguous, 
 from ._kernels import ffi, lib
 from .memory import blocks_of
 
-__all__ = ["CODES", "Loop", "find", "plan_for"]
+__all__ = ["CODES", "Loop", "find", "plan_for", "walk"]
 
 #: dtype codes of flambeau.h
 CODES: Final = {each: code for code, each in enumerate(DTYPES)}
@@ -74,6 +74,8 @@ class _Plans(dict[Any, Any]):
 
 
 _plans: Final = _Plans()
+#: Run a pointwise kernel over (output, inputs...) of any strides; the output has the full shape.
+walk: Final = _plans.walk
 
 
 class Loop:

@@ -25,6 +25,8 @@
  * Where two positions name one target, the later one comes later, whatever the
  * number of threads: threads share out dimensions that never meet in the target,
  * or failing that each owns a range of the first index.
+ * FB_SETS: baseline avx2
+ *
  * FB_SETS: baseline avx2 */
 #include "flambeau.h"
 #include "half.h"

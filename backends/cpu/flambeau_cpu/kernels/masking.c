@@ -4,6 +4,8 @@
  * counts up, then let every chunk write at its own place, on any thread.  Within a
  * chunk eight mask bytes become a number that looks their positions up, which costs
  * the same whatever the mask looks like.
+ * FB_SETS: baseline avx2
+ *
  * FB_SETS: baseline avx2 */
 #include "flambeau.h"
 #include "half.h"

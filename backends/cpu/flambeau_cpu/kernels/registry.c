@@ -86,3 +86,12 @@ i64 fb_call(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, voi
 }
 
 i64 fb_call_n(const fb_kernel *kernel, void *const *p, const i64 *q) { return ((fb_routine)kernel->function)(p, q); }
+
+/* Random fills take everything by value, so that small ones cost no parameter block. */
+i64 fb_draw(const fb_kernel *kernel, i64 n, void *out, i64 seed, i64 offset, double a, double b) {
+    i64 q[] = {n, seed, offset, 0, 0};
+    void *const p[] = {out};
+    memcpy(q + 3, &a, sizeof a);
+    memcpy(q + 4, &b, sizeof b);
+    return ((fb_routine)kernel->function)(p, q);
+}

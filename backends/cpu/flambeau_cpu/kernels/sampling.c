@@ -2,6 +2,8 @@
  *
  * p and q are those of random.c: q begins with n, seed, offset.  Every element has a
  * stream of its own, numbered offset + element, from which it draws as often as it must.
+ * FB_SETS: baseline avx2
+ *
  * FB_SETS: baseline avx2 */
 #include "flambeau.h"
 #include "half.h"

@@ -1,4 +1,4 @@
-/* Values that follow from the position: arange, linspace. */
+/* Values that follow from the position: arange, linspace.  FB_SETS: baseline avx2 */
 #include "flambeau.h"
 #include "half.h"
 
@@ -62,7 +62,7 @@ WHOLE(I32, int32_t)
 WHOLE(I64, i64)
 
 #define ENTRY(name, D, T) {#name, FB_##D, name##_##D, {sizeof(T)}},
-FB_FAMILY(creation) = {
+FB_FAMILY(ranges) = {
     ENTRY(arange, F32, float) ENTRY(arange, F64, double) ENTRY(arange, F16, f16) ENTRY(arange, BF16, bf16)
     ENTRY(linspace, F32, float) ENTRY(linspace, F64, double) ENTRY(linspace, F16, f16) ENTRY(linspace, BF16, bf16)
     ENTRY(arange, U8, uint8_t) ENTRY(arange, I8, int8_t) ENTRY(arange, I16, int16_t) ENTRY(arange, I32, int32_t)
