@@ -1,0 +1,80 @@
+"""The gradients of convolutions as functions, for code that has no graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd.engine import grad as gradient_of
+from ..autograd.grad_mode import enable_grad
+from ..ops.creation import empty
+from . import functional as F
+
+__all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
+
+
+def _gradient(dims: int, x: Any, weight: Any, grad_output: Any, of_input: bool, options: tuple[Any, ...]) -> Any:
+    stride, padding, dilation, groups = options
+    with enable_grad():
+        of = (x if of_input else weight).requires_grad_()
+        result = getattr(F, f"conv{dims}d")(x, weight, None, stride, padding, dilation, groups)
+        return gradient_of(result, of, grad_output)[0]
+
+
+def _blank(like: Any, size: Any) -> Any:
+    return empty(tuple(size), dtype=like.dtype, device=like.device).zero_()  # type: ignore[attr-defined]
+
+
+def _input(
+    dims: int, input_size: Any, weight: Any, grad_output: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    x = _blank(grad_output, input_size)
+    return _gradient(dims, x, weight.detach(), grad_output, True, (stride, padding, dilation, groups))
+
+
+def _weight(
+    dims: int, input: Any, weight_size: Any, grad_output: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    weight = _blank(grad_output, weight_size)
+    return _gradient(dims, input.detach(), weight, grad_output, False, (stride, padding, dilation, groups))
+
+
+def conv1d_input(
+    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv1d with respect to its input, of shape ``input_size``."""
+    return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv1d_weight(
+    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv1d with respect to its weight, of shape ``weight_size``."""
+    return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
+
+
+def conv2d_input(
+    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv2d with respect to its input, of shape ``input_size``."""
+    return _input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv2d_weight(
+    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv2d with respect to its weight, of shape ``weight_size``."""
+    return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
+
+
+def conv3d_input(
+    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv3d with respect to its input, of shape ``input_size``."""
+    return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv3d_weight(
+    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The gradient of conv3d with respect to its weight, of shape ``weight_size``."""
+    return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)
