@@ -7,6 +7,7 @@ void fb_set_threads(int threads);
 int fb_get_threads(void);
 int64_t fb_call(const fb_kernel *kernel, void *, void *, void *, void *, void *, void *, void *, void *,
                 const int64_t *q);
+int64_t fb_call4(const fb_kernel *kernel, void *, void *, void *, void *, const int64_t *q);
 int64_t fb_call_n(const fb_kernel *kernel, void *const *p, const int64_t *q);
 int64_t fb_draw(const fb_kernel *kernel, int64_t n, void *out, int64_t seed, int64_t offset, double a, double b);
 void fb_run1(const fb_kernel *kernel, int64_t n, void *out);

@@ -38,21 +38,23 @@ enum { NO_MEMORY = -1 };
 enum { Q_BATCH, Q_M, Q_N, Q_K, Q_A, Q_B = Q_A + 3, Q_C = Q_B + 3, Q_BIAS = Q_C + 3, Q_ALPHA = Q_BIAS + 3, Q_BETA };
 
 #define GEMM(name, T, SCALAR) \
-    static i64 gemm_batch_##name(void *const *p, const i64 *q) { \
+    static bool gemm_at_##name(void *const *p, const i64 *q, i64 i, i64 k, T alpha, T beta, i64 threads) { \
         const i64 *a = q + Q_A, *b = q + Q_B, *c = q + Q_C, *bias = q + Q_BIAS; \
-        i64 batch = q[Q_BATCH], m = q[Q_M], n = q[Q_N], k = q[Q_K]; \
+        target_##name t = {(T *)p[0] + i * c[0], c[1], c[2], beta == 0 || !p[3] ? NULL : (const T *)p[3] + i * bias[0], bias[1], bias[2], \
+                           alpha, beta}; \
+        return gemm_##name(q[Q_M], q[Q_N], k, (const T *)p[1] + i * a[0], a[1], a[2], (const T *)p[2] + i * b[0], b[1], b[2], t, threads); \
+    } \
+    static i64 gemm_batch_##name(void *const *p, const i64 *q) { \
+        i64 batch = q[Q_BATCH], k = q[Q_K], each = q[Q_M] * q[Q_N] * (k + 1), threads = fb_threads; \
         T alpha = (T)SCALAR(q[Q_ALPHA]), beta = (T)SCALAR(q[Q_BETA]); \
         if (alpha == 0) k = 0, alpha = 1; \
-        const T *from = beta == 0 ? NULL : p[3]; \
-        /* Many products: a thread takes whole ones.  Few: each is split. */ \
-        bool whole = fb_threads > 1 && batch >= fb_threads && batch * m * n * (k + 1) >= FB_THREAD_WORK \
-                     && (batch >= 4 * fb_threads || m * n * k < 8 * FB_THREAD_WORK), failed = false; \
-        FB_PRAGMA(omp parallel for schedule(static) num_threads(fb_threads) reduction(|| : failed) if (whole)) \
-        for (i64 i = 0; i < batch; i++) { \
-            target_##name t = {(T *)p[0] + i * c[0], c[1], c[2], from ? from + i * bias[0] : NULL, bias[1], bias[2], alpha, beta}; \
-            if (!gemm_##name(m, n, k, (const T *)p[1] + i * a[0], a[1], a[2], (const T *)p[2] + i * b[0], b[1], b[2], t, \
-                             whole ? 1 : fb_threads)) failed = true; \
-        } \
+        bool failed = false; \
+        if (threads > 1 && batch >= threads && batch * each >= FB_THREAD_WORK && (batch >= 4 * threads || each < 8 * FB_THREAD_WORK)) { \
+            /* Many products: a thread takes whole ones. */ \
+            FB_PRAGMA(omp parallel for schedule(static) num_threads((int)threads) reduction(|| : failed)) \
+            for (i64 i = 0; i < batch; i++) failed = !gemm_at_##name(p, q, i, k, alpha, beta, 1) || failed; \
+        } else /* Few: each is split.  (Even an idle parallel region would cost more than a small product.) */ \
+            for (i64 i = 0; i < batch; i++) failed = !gemm_at_##name(p, q, i, k, alpha, beta, threads) || failed; \
         return failed ? NO_MEMORY : 0; \
     }
 #define SAME(bits) (bits)

@@ -46,5 +46,4 @@ KERNELS: Final[dict[str, Any]] = {
     "clone": Kernel(clone),
     "cast": Kernel(lambda a, dtype: wrap(a.key.of(dtype), read(a))),
     "sum": Kernel(lambda a, dims, keepdim, dtype: wrap(a.key.of(dtype), np.sum(read(a), axis=dims, keepdims=keepdim, dtype=dtype.numpy))),
-    "mm": Kernel(lambda a, b: wrap(a.key, read(a) @ read(b))),
 }

@@ -9,6 +9,7 @@ void fb_set_threads(int threads);
 int fb_get_threads(void);
 i64 fb_call(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, void *p4, void *p5, void *p6, void *p7,
             const i64 *q);
+i64 fb_call4(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, const i64 *q);
 i64 fb_call_n(const fb_kernel *kernel, void *const *p, const i64 *q);
 i64 fb_draw(const fb_kernel *kernel, i64 n, void *out, i64 seed, i64 offset, double a, double b);
 
