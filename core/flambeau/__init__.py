@@ -31,7 +31,7 @@ from .dtype import (
 from .geometry import Size, broadcast_shapes
 from .layout import layout, sparse_coo, strided
 from .generator import Generator
-from .ops import arithmetic, conversion, creation, gather, indexing, joining, linalg, masking, reduction, views
+from .ops import arithmetic, conversion, creation, gather, indexing, joining, linalg, linear as _linear, masking, reduction, views
 from .ops import dropout as _dropout, embedding as _embedding
 from .ops import loss as _loss, margin as _margin, recurrent as _recurrent
 from .ops.arithmetic import add

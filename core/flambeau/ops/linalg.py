@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -18,8 +19,7 @@ from ..tensor import Tensor
 from .views import declared
 
 __all__ = [
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "bmm", "cross", "dot", "ger", "linear", "matmul", "mm",
-    "mv", "outer", "trace",
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "cross", "dot", "ger", "matmul", "mm", "mv", "outer", "trace",
 ]  # fmt: skip
 
 
@@ -43,22 +43,22 @@ def same_key(name: str, *tensors: Any) -> None:
             )
 
 
-def _wrong_sizes(name: str, expected: str, *tensors: Tensor) -> ShapeError:
+def wrong_sizes(name: str, expected: str, *tensors: Tensor) -> ShapeError:
     return ShapeError(f"{name}: expected {expected}, got {' and '.join(str(list(each.shape)) for each in tensors)}.")
 
 
 # ---------------------------------------------------------------- products
 
 #: Geometries that were found to fit together, so that the same layer does not check its shapes at each call.
-_fits: Final[set[tuple[Any, ...]]] = set()
+fits: Final[set[tuple[Any, ...]]] = set()
 _MOST_FITS: Final = 8192
 
 
-def _fitting(*geometries: Any) -> None:
+def fitting(*geometries: Any) -> None:
     """Remember that these fit."""
-    if len(_fits) >= _MOST_FITS:
-        _fits.clear()
-    _fits.add(geometries)
+    if len(fits) >= _MOST_FITS:
+        fits.clear()
+    fits.add(geometries)
 
 
 @primitive("self mat2 |", namespaces=("", "sparse"))
@@ -95,7 +95,7 @@ def bmm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         same_key("bmm", self, mat2)
     a, b = self.geometry.shape, mat2.geometry.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise _wrong_sizes("bmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3-D tensors of fitting sizes", self, mat2)
+        raise wrong_sizes("bmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3-D tensors of fitting sizes", self, mat2)
     return cast(Tensor, bmm.run(self, mat2))
 
 
@@ -127,7 +127,7 @@ def mv(self: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
         same_key("mv", self, vec)
     a, b = self.geometry.shape, vec.geometry.shape
     if len(a) != 2 or len(b) != 1 or a[1] != b[0]:
-        raise _wrong_sizes("mv", "a matrix (n, m) and a vector (m)", self, vec)
+        raise wrong_sizes("mv", "a matrix (n, m) and a vector (m)", self, vec)
     return cast(Tensor, mv.run(self, vec))
 
 
@@ -149,9 +149,9 @@ def dot(self: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
         same_key("dot", self, tensor)
     a, b = self.geometry.shape, tensor.geometry.shape
     if len(a) != 1 or len(b) != 1:
-        raise _wrong_sizes("dot", "1D tensors", self, tensor)
+        raise wrong_sizes("dot", "1D tensors", self, tensor)
     if a != b:
-        raise _wrong_sizes("dot", "both vectors to have the same size: inconsistent tensor size", self, tensor)
+        raise wrong_sizes("dot", "both vectors to have the same size: inconsistent tensor size", self, tensor)
     return cast(Tensor, dot.run(self, tensor))
 
 
@@ -174,7 +174,7 @@ def matmul(self: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         return finish_out("matmul", out, (self, other), lambda: cast(Tensor, matmul(self, other)))
     try:
-        if self.key is other.key and (self.geometry, other.geometry) in _fits:
+        if self.key is other.key and (self.geometry, other.geometry) in fits:
             kernel = _matmul_table.get(self.key)
             if kernel is not None:
                 result: Tensor = kernel(self, other)
@@ -197,7 +197,7 @@ def _checked_matmul(self: Tensor, other: Tensor) -> Tensor:
         raise ShapeError(f"matmul: both arguments need to be at least 1D, but they are {len(a)}D and {len(b)}D.")
     if a[-1] == (b[-2] if len(b) > 1 else b[0]):
         broadcast_shapes(a[:-2], b[:-2])
-        _fitting(self.geometry, other.geometry)
+        fitting(self.geometry, other.geometry)
         return cast(Tensor, matmul.run(self, other))
     raise ShapeError(
         f"matmul: mat1 and mat2 shapes cannot be multiplied, got {list(a)} and {list(b)}: "
@@ -221,7 +221,7 @@ def _matmul_right(grad: Any, self: Any, other_shape: tuple[int, ...]) -> Any:
     if len(other_shape) == 1:
         return self.transpose(-1, -2).matmul(grad.unsqueeze(-1)).squeeze(-1)
     if len(other_shape) == 2 and self.ndim > 2:  # one matrix for all batches: sum over them inside the product
-        return self.reshape(-1, self.shape[-1]).t().mm(grad.reshape(-1, grad.shape[-1]))
+        return rows_of(self).t().mm(rows_of(grad))
     return self.transpose(-1, -2).matmul(grad)
 
 
@@ -236,10 +236,10 @@ def _matmul(self: Any, other: Any) -> Any:
     if a.ndim == 2 and b.ndim == 2:
         result = a.mm(b)
     elif b.ndim == 2:
-        result = a.reshape(-1, a.shape[-1]).mm(b).reshape((*a.shape[:-1], b.shape[-1]))
+        result = rows_of(a).mm(b).reshape((*a.shape[:-1], b.shape[-1]))
     else:
         batch = tuple(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
-        flat = [each.expand(batch + each.shape[-2:]).reshape((-1, *each.shape[-2:])) for each in (a, b)]
+        flat = [each.expand(batch + tuple(each.shape[-2:])).reshape((math.prod(batch), *each.shape[-2:])) for each in (a, b)]
         result = flat[0].bmm(flat[1]).reshape((*batch, a.shape[-2], b.shape[-1]))
     if row:
         result = result.squeeze(-2)
@@ -266,13 +266,14 @@ def old_order(function: Callable[..., Tensor], args: tuple[Any, ...], out: Tenso
     return function(*tensors, beta=numbers[0], alpha=numbers[1] if len(numbers) == 2 else 1, out=out)
 
 
-def _check_scalars(name: str, self: Tensor, beta: Any, alpha: Any) -> None:
-    if self.key.dtype.category < 2:
-        for which, value in (("beta", beta), ("alpha", alpha)):
-            if isinstance(value, float):
-                raise DtypeError(
-                    f"{name}: for integral input tensors, argument {which} must not be a floating point number, got {value}."
-                )
+def _factors(self: Tensor, beta: Any, alpha: Any) -> tuple[Any, Any]:
+    """The factors as numbers of the tensor's kind: integer products take the integer part."""
+    return (beta, alpha) if self.key.dtype.category >= 2 else (int(beta), int(alpha))
+
+
+def rows_of(tensor: Any) -> Any:
+    """The tensor as a matrix: the last dimension stays, all others become rows."""
+    return tensor if tensor.ndim == 2 else tensor.reshape(math.prod(tensor.shape[:-1]), tensor.shape[-1])
 
 
 def _check_addition(name: str, self: Tensor, shape: tuple[int, ...]) -> None:
@@ -292,7 +293,7 @@ def addmm(
         mat2: (m, p).
 
     Raises:
-        RuntimeError: the sizes do not fit, the dtypes differ, or a factor is no integer for integer tensors.
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     """
     if old or not (isinstance(self, Tensor) and isinstance(mat1, Tensor)):
         return old_order(addmm, (self, mat1, mat2, *old), out)
@@ -302,9 +303,8 @@ def addmm(
     a, b = mat1.geometry.shape, mat2.geometry.shape
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
         raise ShapeError(f"addmm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and {list(b)}.")
-    _check_scalars("addmm", self, beta, alpha)
     _check_addition("addmm", self, (a[0], b[1]))
-    return cast(Tensor, addmm.run(self, mat1, mat2, beta, alpha))
+    return cast(Tensor, addmm.run(self, mat1, mat2, *_factors(self, beta, alpha)))
 
 
 addmm.gradient(
@@ -346,7 +346,7 @@ def baddbmm(
         batch2: (b, m, p).
 
     Raises:
-        RuntimeError: the sizes do not fit, the dtypes differ, or a factor is no integer for integer tensors.
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     """
     if old or not (isinstance(self, Tensor) and isinstance(batch1, Tensor)):
         return old_order(baddbmm, (self, batch1, batch2, *old), out)
@@ -357,10 +357,9 @@ def baddbmm(
     same_key("baddbmm", self, batch1, batch2)
     a, b = batch1.geometry.shape, batch2.geometry.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise _wrong_sizes("baddbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
-    _check_scalars("baddbmm", self, beta, alpha)
+        raise wrong_sizes("baddbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
     _check_addition("baddbmm", self, (a[0], a[1], b[2]))
-    return cast(Tensor, baddbmm.run(self, batch1, batch2, beta, alpha))
+    return cast(Tensor, baddbmm.run(self, batch1, batch2, *_factors(self, beta, alpha)))
 
 
 baddbmm.gradient(
@@ -384,7 +383,7 @@ def addmv(
         vec: (m).
 
     Raises:
-        RuntimeError: the sizes do not fit, the dtypes differ, or a factor is no integer for integer tensors.
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     """
     if old or not (isinstance(self, Tensor) and isinstance(mat, Tensor)):
         return old_order(addmv, (self, mat, vec, *old), out)
@@ -392,8 +391,7 @@ def addmv(
         return finish_out("addmv", out, (self, mat, vec), lambda: cast(Tensor, addmv(self, mat, vec, beta=beta, alpha=alpha)))
     same_key("addmv", self, mat, vec)
     if mat.ndim != 2 or vec.ndim != 1 or mat.shape[1] != vec.shape[0]:
-        raise _wrong_sizes("addmv", "a matrix (n, m) and a vector (m)", mat, vec)
-    _check_scalars("addmv", self, beta, alpha)
+        raise wrong_sizes("addmv", "a matrix (n, m) and a vector (m)", mat, vec)
     _check_addition("addmv", self, (mat.shape[0],))
     column = cast(Any, self).unsqueeze(-1)
     return cast(Tensor, addmm(column, mat, cast(Any, vec).unsqueeze(1), beta=beta, alpha=alpha).squeeze(1))
@@ -411,7 +409,7 @@ def addbmm(
         batch2: (b, m, p).
 
     Raises:
-        RuntimeError: the sizes do not fit, the dtypes differ, or a factor is no integer for integer tensors.
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     """
     if old or not (isinstance(self, Tensor) and isinstance(batch1, Tensor)):
         return old_order(addbmm, (self, batch1, batch2, *old), out)
@@ -422,7 +420,7 @@ def addbmm(
     same_key("addbmm", self, batch1, batch2)
     a, b = batch1.shape, batch2.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise _wrong_sizes("addbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
+        raise wrong_sizes("addbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
     # Sum over the batch inside one product: the batch becomes part of the inner dimension.
     wide = cast(Any, batch1).permute(1, 0, 2).reshape(a[1], a[0] * a[2])
     return cast(Tensor, addmm(self, wide, cast(Any, batch2).reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha))
@@ -446,7 +444,10 @@ def addr(
         return old_order(addr, (self, vec1, vec2, *old), out)
     if out is not None:
         return finish_out("addr", out, (self, vec1, vec2), lambda: cast(Tensor, addr(self, vec1, vec2, beta=beta, alpha=alpha)))
-    _check_scalars("addr", self, beta, alpha)
+    if self.key.dtype.category < 2:
+        for which, value in (("beta", beta), ("alpha", alpha)):
+            if isinstance(value, float):
+                raise DtypeError(f"addr: for integral input tensors, argument {which} must not be a floating point number, got {value}.")
     product = outer(vec1, vec2)
     _check_addition("addr", self, tuple(product.shape))
     if self.key.dtype.category == 0 and product.key.dtype.category == 0:  # truth: sums are "or"
@@ -468,7 +469,7 @@ def outer(self: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         if not isinstance(each, Tensor):
             raise ArgumentTypeError(f"outer(): expected tensors, got {type(each).__name__}: {each!r:.60}.")
         if each.ndim != 1:
-            raise _wrong_sizes("outer", "1-D tensors", self, vec2)
+            raise wrong_sizes("outer", "1-D tensors", self, vec2)
     return cast(Tensor, cast(Any, self).unsqueeze(1) * vec2)
 
 
@@ -476,100 +477,6 @@ def outer(self: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 def ger(self: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The older name of :func:`outer`."""
     return cast(Tensor, outer(self, vec2, out=out))
-
-
-# ---------------------------------------------------------------- layers
-
-
-@primitive("input weight bias? |", namespaces="nn.functional", method=False)
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``input @ weight.T + bias``.
-
-    Args:
-        input: (*, in).
-        weight: (out, in), or (in) for a result of shape (*).
-        bias: (out), or none.
-
-    Raises:
-        RuntimeError: the sizes do not fit, or the dtypes differ.
-    """
-    try:
-        key = input.key
-        if key is weight.key and (bias is None or bias.key is key):
-            fit = (input.geometry, weight.geometry, None if bias is None else bias.geometry) in _fits
-            kernel = _linear_table.get(key)
-            if fit and kernel is not None:
-                result: Tensor = kernel(input, weight, bias)
-                if mode.enabled and (input.node is not None or weight.node is not None or (bias is not None and bias.node is not None)):
-                    record(linear.op, (input, weight, bias), result)
-                return result
-    except AttributeError:
-        same_key("linear", *[each for each in (input, weight, bias) if each is not None])
-        raise
-    return _checked_linear(input, weight, bias)
-
-
-_linear_table: Final = linear.op.table
-
-
-def _checked_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    same_key("linear", *[each for each in (input, weight, bias) if each is not None])
-    x, w = input.geometry.shape, weight.geometry.shape
-    if not x or not 1 <= len(w) <= 2 or x[-1] != w[-1]:
-        raise ShapeError(
-            f"linear: input and weight shapes cannot be multiplied, expected (*, in) and (out, in), got {list(x)} and {list(w)}."
-        )
-    if bias is not None and bias.geometry.shape != w[:-1] and broadcast_shapes(bias.shape, x[:-1] + w[:-1]) != x[:-1] + w[:-1]:
-        raise _wrong_sizes("linear", f"a bias that broadcasts to {list(x[:-1] + w[:-1])}", bias)
-    _fitting(input.geometry, weight.geometry, None if bias is None else bias.geometry)
-    return cast(Tensor, linear.run(input, weight, bias))
-
-
-def _linear_weight(grad: Any, input: Any, weight_shape: tuple[int, ...]) -> Any:
-    if len(weight_shape) == 1:
-        return input.reshape(-1, input.shape[-1]).t().mv(grad.reshape(-1))
-    if grad.ndim == 2:
-        return grad.t().mm(input)
-    return grad.reshape(-1, grad.shape[-1]).t().mm(input.reshape(-1, input.shape[-1]))
-
-
-linear.gradient(
-    input=lambda grad, weight: grad.matmul(weight) if weight.ndim == 2 else grad.unsqueeze(-1) * weight,
-    weight=_linear_weight,
-    bias=lambda grad: grad,
-)
-linear.reference(lambda x, weight, bias: np.matmul(x, weight.T) + (0 if bias is None else bias))
-
-
-@linear.composite
-def _linear(input: Any, weight: Any, bias: Any) -> Any:
-    product = input.matmul(weight.t() if weight.ndim == 2 else weight)
-    return product if bias is None else product + bias
-
-
-@composite(namespaces=("", "nn.functional"), method=False)
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``sum over i and j of input1[..., i] * weight[:, i, j] * input2[..., j]``, plus bias.
-
-    Args:
-        input1: (*, in1).
-        input2: (*, in2), with the same leading sizes.
-        weight: (out, in1, in2).
-        bias: (out), or none.
-
-    Raises:
-        RuntimeError: the sizes do not fit.
-    """
-    a, b, w = cast(Any, input1), cast(Any, input2), cast(Any, weight)
-    same_key("bilinear", *[each for each in (input1, input2, weight, bias) if each is not None])
-    if w.ndim != 3 or not a.ndim or not b.ndim or a.shape[:-1] != b.shape[:-1] or (a.shape[-1], b.shape[-1]) != w.shape[1:]:
-        raise _wrong_sizes("bilinear", "(*, in1), (*, in2) and a weight (out, in1, in2)", a, b, w)
-    if bias is not None and bias.shape != w.shape[:1]:
-        raise _wrong_sizes("bilinear", f"a bias of {w.shape[0]}", bias)
-    outputs, first, second = w.shape
-    inner = b.reshape(-1, second).mm(w.reshape(outputs * first, second).t()).reshape(-1, outputs, first)
-    result = inner.matmul(a.reshape(-1, first, 1)).reshape((*a.shape[:-1], outputs))
-    return cast(Tensor, result if bias is None else result + bias)
 
 
 # ---------------------------------------------------------------- small matrices
@@ -602,7 +509,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | 
     if not isinstance(other, Tensor):
         raise ArgumentTypeError(f"cross(): expected tensors, got {type(other).__name__}: {other!r:.60}.")
     if self.ndim != other.ndim:
-        raise _wrong_sizes("cross", "inputs with the same number of dimensions", self, other)
+        raise wrong_sizes("cross", "inputs with the same number of dimensions", self, other)
     shape = broadcast_shapes(self.shape, other.shape)
     if dim is None:
         if 3 not in self.shape:
