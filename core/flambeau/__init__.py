@@ -33,6 +33,7 @@ from .layout import layout, sparse_coo, strided
 from .generator import Generator
 from .ops import arithmetic, conversion, creation, gather, indexing, joining, linalg, linear as _linear, masking, reduction, views
 from .ops import dropout as _dropout, embedding as _embedding
+from .ops import extrema as _extrema, normalization as _normalization, order as _order, scan as _scan, softmax as _softmax
 from .ops import loss as _loss, margin as _margin, recurrent as _recurrent
 from .ops.arithmetic import add
 from .ops.creation import (

@@ -1,6 +1,5 @@
 /* Maximum and minimum with the index of the first one; see reduce.h.
  * NaN is the extreme of every row that holds one.  p: values or NULL, input, indices or NULL. */
-#include "half.h"
 #include "lanes.h"
 #include "reduce.h"
 
@@ -76,18 +75,26 @@ PAIR(i64, int64_t, int64_t, INT64_MIN, INT64_MAX)
 PAIR(f32, float, int32_t, -INFINITY, INFINITY)
 PAIR(f64, double, int64_t, -INFINITY, INFINITY)
 
-/* dtype, suffix, element, load, store, suffix and type of the fold that serves it */
+FB_FLOAT_GATHERS(gather)
+FB_GATHER(gather_b8, uint8_t, , int32_t)
+FB_GATHER(gather_u8, uint8_t, , int32_t)
+FB_GATHER(gather_i8, int8_t, , int32_t)
+FB_GATHER(gather_i16, int16_t, , int32_t)
+FB_GATHER(gather_i32, int32_t, , int32_t)
+FB_GATHER(gather_i64, int64_t, , int64_t)
+
+/* dtype, suffix, element, store, suffix and type of the fold that serves it */
 #define DTYPES(X) \
-    X(FB_BOOL, b8, uint8_t, FB_SAME, (uint8_t), i32, int32_t) \
-    X(FB_U8, u8, uint8_t, FB_SAME, (uint8_t), i32, int32_t) \
-    X(FB_I8, i8, int8_t, FB_SAME, (int8_t), i32, int32_t) \
-    X(FB_I16, i16, int16_t, FB_SAME, (int16_t), i32, int32_t) \
-    X(FB_I32, i32, int32_t, FB_SAME, (int32_t), i32, int32_t) \
-    X(FB_I64, i64, int64_t, FB_SAME, (int64_t), i64, int64_t) \
-    X(FB_F16, f16, f16, f16_to_float, f16_from_float, f32, float) \
-    X(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float, f32, float) \
-    X(FB_F32, f32, float, FB_SAME, (float), f32, float) \
-    X(FB_F64, f64, double, FB_SAME, (double), f64, double)
+    X(FB_BOOL, b8, uint8_t, (uint8_t), i32, int32_t) \
+    X(FB_U8, u8, uint8_t, (uint8_t), i32, int32_t) \
+    X(FB_I8, i8, int8_t, (int8_t), i32, int32_t) \
+    X(FB_I16, i16, int16_t, (int16_t), i32, int32_t) \
+    X(FB_I32, i32, int32_t, (int32_t), i32, int32_t) \
+    X(FB_I64, i64, int64_t, (int64_t), i64, int64_t) \
+    X(FB_F16, f16, f16, f16_from_float, f32, float) \
+    X(FB_BF16, bf16, bf16, bf16_from_float, f32, float) \
+    X(FB_F32, f32, float, (float), f32, float) \
+    X(FB_F64, f64, double, (double), f64, double)
 
 #define ROUTINE(which, s, T, STORE, f, C) \
     static void which##_finish_##s(const void *states, i64 m, void *const *p, i64 at, i64 step, i64 reduced, const i64 *q) { \
@@ -103,15 +110,14 @@ PAIR(f64, double, int64_t, -INFINITY, INFINITY)
             which##_##f##_clear, which##_##f##_fold, which##_##f##_join, which##_finish_##s}; \
         return fb_reduce(&fold, p, q); \
     }
-#define X(D, s, T, LOAD, STORE, f, C) \
-    FB_GATHER(gather_##s, T, LOAD, C) \
+#define X(D, s, T, STORE, f, C) \
     ROUTINE(max, s, T, STORE, f, C) \
     ROUTINE(min, s, T, STORE, f, C)
 DTYPES(X)
 #undef X
 
 FB_FAMILY(extrema) = {
-#define X(D, s, T, LOAD, STORE, f, C) {"max", D, max_of_##s, {0}}, {"min", D, min_of_##s, {0}},
+#define X(D, s, T, STORE, f, C) {"max", D, max_of_##s, {0}}, {"min", D, min_of_##s, {0}},
     DTYPES(X)
 #undef X
     FB_END};

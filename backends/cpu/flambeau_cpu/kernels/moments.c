@@ -1,6 +1,5 @@
 /* Variance, standard deviation and mean in one reading; see reduce.h.
  * p: variance, input, mean or NULL.  q[2]: the correction (1: unbiased), a double. */
-#include "half.h"
 #include "lanes.h"
 #include "reduce.h"
 
@@ -79,19 +78,19 @@ MOMENTS(double)
     }
 
 #define FLOATS(X) \
-    X(FB_F16, f16, f16, f16_to_float, f16_from_float, float) \
-    X(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float, float) \
-    X(FB_F32, f32, float, FB_SAME, (float), float) \
-    X(FB_F64, f64, double, FB_SAME, (double), double)
-#define X(D, s, T, LOAD, STORE, C) \
-    FB_GATHER(gather_##s, T, LOAD, C) \
+    X(FB_F16, f16, f16, f16_from_float, float) \
+    X(FB_BF16, bf16, bf16, bf16_from_float, float) \
+    X(FB_F32, f32, float, (float), float) \
+    X(FB_F64, f64, double, (double), double)
+FB_FLOAT_GATHERS(gather)
+#define X(D, s, T, STORE, C) \
     ROUTINE(var_##s, T, C, STORE, gather_##s, variance) \
     ROUTINE(std_##s, T, C, STORE, gather_##s, sqrt(variance))
 FLOATS(X)
 #undef X
 
 FB_FAMILY(moments) = {
-#define X(D, s, T, LOAD, STORE, C) {"var", D, var_##s, {0}}, {"std", D, std_##s, {0}},
+#define X(D, s, T, STORE, C) {"var", D, var_##s, {0}}, {"std", D, std_##s, {0}},
     FLOATS(X)
 #undef X
     FB_END};

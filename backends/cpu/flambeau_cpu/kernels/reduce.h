@@ -13,7 +13,7 @@
 #ifndef FLAMBEAU_REDUCE_H
 #define FLAMBEAU_REDUCE_H
 
-#include "flambeau.h"
+#include "half.h"
 
 enum {
     FB_TILE = 1024,          /* output elements of one unit */
@@ -55,6 +55,23 @@ typedef struct {
             else for (i64 i = 0; i < n; i++) out[i] = LOAD(x[i * nx]); \
         } \
     }
+
+/* The same for float16 (is_f16) and bfloat16 to float. */
+#define FB_GATHER_HALF(name, T, LOAD, is_f16) \
+    static void name(void *to, const void *from, i64 n, i64 nx, i64 b, i64 bx) { \
+        float *restrict out = to; \
+        for (i64 j = 0; j < b; j++, out += n) { \
+            const T *x = (const T *)from + j * bx; \
+            if (nx == 1) fb_halves_to_floats(is_f16, n, x, out); \
+            else for (i64 i = 0; i < n; i++) out[i] = LOAD(x[i * nx]); \
+        } \
+    }
+/* Gathers of the floating-point types into what they are folded in. */
+#define FB_FLOAT_GATHERS(prefix) \
+    FB_GATHER_HALF(prefix##_f16, f16, f16_to_float, 1) \
+    FB_GATHER_HALF(prefix##_bf16, bf16, bf16_to_float, 0) \
+    FB_GATHER(prefix##_f32, float, , float) \
+    FB_GATHER(prefix##_f64, double, , double)
 
 /* Fold a panel of any strides: what the fold cannot read directly goes through a buffer. */
 static void fb_fold_panel(const fb_fold *fold, void *state, const fb_panel *panel) {

@@ -1,7 +1,7 @@
 /* Reductions: sum, prod, extrema, any, all, norms, variance; see reduce.h. */
-#include "half.h"
 #include "lanes.h"
 #include "reduce.h"
+#include "vectormath.h"
 
 enum { BLOCK = 4096, ROWS = 128 }; /* elements that a lane adds up before the wide state takes over */
 
@@ -70,7 +70,8 @@ enum { BLOCK = 4096, ROWS = 128 }; /* elements that a lane adds up before the wi
 #define ADD_NOT_ZERO(a, v) ((a) + ((v) != 0 ? 1 : 0))
 #define ADD_SIZE(a, v) ((a) + SIZE(v))
 #define ADD_SQUARE(a, v) ((a) + (v) * (v))
-#define ADD_POWER(a, v) ((a) + pow(fabs(v), e))
+#define POWER(v) _Generic((v), float: fb_pow_f32(SIZE(v), (float)e), default: pow(SIZE(v), e))
+#define ADD_POWER(a, v) ((a) + POWER(v))
 #define MAX_SIZE(a, v) FB_MAX(a, SIZE(v))
 #define MIN_SIZE(a, v) FB_MIN(a, SIZE(v))
 
@@ -86,13 +87,13 @@ enum { BLOCK = 4096, ROWS = 128 }; /* elements that a lane adds up before the wi
     FOLD(all_##s, T, FB_SAME, B, B, 1, AND, AND, IS_ZERO)
 #define FOLDS_OF_FLOAT(s, T) \
     FOLD(sum_##s, T, FB_SAME, T, double, 0, FB_ADD, FB_ADD, NEVER) \
-    FOLD(prod_##s, T, FB_SAME, double, double, 1, MULTIPLY, MULTIPLY, NEVER) \
+    FOLD(prod_##s, T, FB_SAME, T, double, 1, MULTIPLY, MULTIPLY, NEVER) \
     FOLD(max_##s, T, FB_SAME, T, T, -INFINITY, FB_MAX, FB_MAX, NEVER) \
     FOLD(min_##s, T, FB_SAME, T, T, INFINITY, FB_MIN, FB_MIN, NEVER) \
     FOLD(norm0_##s, T, FB_SAME, T, double, 0, ADD_NOT_ZERO, FB_ADD, NEVER) \
     FOLD(norm1_##s, T, FB_SAME, T, double, 0, ADD_SIZE, FB_ADD, NEVER) \
     FOLD(norm2_##s, T, FB_SAME, T, double, 0, ADD_SQUARE, FB_ADD, NEVER) \
-    FOLD(normp_##s, T, FB_SAME, double, double, 0, ADD_POWER, FB_ADD, NEVER) \
+    FOLD(normp_##s, T, FB_SAME, T, double, 0, ADD_POWER, FB_ADD, NEVER) \
     FOLD(normmax_##s, T, FB_SAME, T, T, 0, MAX_SIZE, FB_MAX, NEVER) \
     FOLD(normmin_##s, T, FB_SAME, T, T, INFINITY, MIN_SIZE, FB_MIN, NEVER)
 
@@ -106,8 +107,6 @@ FOLDS_OF_FLOAT(f32, float)
 FOLDS_OF_TRUTH(f32, float, int32_t)
 FOLDS_OF_FLOAT(f64, double)
 FOLDS_OF_TRUTH(f64, double, int64_t)
-FOLD(sum_f16, f16, f16_to_float, float, double, 0, FB_ADD, FB_ADD, NEVER)
-FOLD(sum_bf16, bf16, bf16_to_float, float, double, 0, FB_ADD, FB_ADD, NEVER)
 
 /* dtype, suffix, element; then for sums, for extrema, for truth and for products: the suffix and type of the fold */
 #define INTEGERS(X) \
@@ -117,12 +116,12 @@ FOLD(sum_bf16, bf16, bf16_to_float, float, double, 0, FB_ADD, FB_ADD, NEVER)
     X(FB_I16, i16, int16_t, i64, int64_t, i64, int64_t, i64, int64_t) \
     X(FB_I32, i32, int32_t, i32, int32_t, i32, int32_t, i64, int64_t) \
     X(FB_I64, i64, int64_t, i64, int64_t, i64, int64_t, i64, int64_t)
-/* dtype, suffix, element, load, store, suffix of the sum and its type, suffix and type of the other folds, truth */
+/* dtype, suffix, element, store, suffix and type of the folds, lane of a truth value */
 #define FLOATS(X) \
-    X(FB_F16, f16, f16, f16_to_float, f16_from_float, f16, f16, f32, float, int32_t) \
-    X(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float, bf16, bf16, f32, float, int32_t) \
-    X(FB_F32, f32, float, FB_SAME, (float), f32, float, f32, float, int32_t) \
-    X(FB_F64, f64, double, FB_SAME, (double), f64, double, f64, double, int64_t)
+    X(FB_F16, f16, f16, f16_from_float, f32, float, int32_t) \
+    X(FB_BF16, bf16, bf16, bf16_from_float, f32, float, int32_t) \
+    X(FB_F32, f32, float, (float), f32, float, int32_t) \
+    X(FB_F64, f64, double, (double), f64, double, int64_t)
 
 /* Integers add and multiply modulo 2^64. */
 FINISH(whole, uint64_t, uint64_t, w)
@@ -140,17 +139,16 @@ FINISH(whole, uint64_t, uint64_t, w)
 INTEGERS(X)
 #undef X
 
-#define X(D, s, T, LOAD, STORE, sums, S, f, C, B) \
-    FB_GATHER(widen_##s, T, LOAD, C) \
-    FB_GATHER(take_##s, T, FB_SAME, T) \
+FB_FLOAT_GATHERS(widen)
+#define X(D, s, T, STORE, f, C, B) \
     FINISH(store_##s, T, double, STORE(w)) \
     FINISH(mean_from_##s, T, double, STORE(w / count)) \
     FINISH(root_##s, T, double, STORE(sqrt(w))) \
     FINISH(power_root_##s, T, double, STORE(pow(w, 1 / a))) \
     FINISH(same_##s, T, C, STORE(w)) \
     FINISH(truth_##s, uint8_t, B, w != 0) \
-    ROUTINE(sum_of_##s, T, take_##s, sum_##sums, S, double, store_##s) \
-    ROUTINE(mean_of_##s, T, take_##s, sum_##sums, S, double, mean_from_##s) \
+    ROUTINE(sum_of_##s, T, widen_##s, sum_##f, C, double, store_##s) \
+    ROUTINE(mean_of_##s, T, widen_##s, sum_##f, C, double, mean_from_##s) \
     ROUTINE(prod_of_##s, T, widen_##s, prod_##f, C, double, store_##s) \
     ROUTINE(max_of_##s, T, widen_##s, max_##f, C, C, same_##s) \
     ROUTINE(min_of_##s, T, widen_##s, min_##f, C, C, same_##s) \
@@ -173,7 +171,7 @@ FB_FAMILY(reduction) = {
 #define X(D, s, T, sums, S, extrema, E, truths, B) BASIC(D, s)
     INTEGERS(X)
 #undef X
-#define X(D, s, T, LOAD, STORE, sums, S, f, C, B) \
+#define X(D, s, T, STORE, f, C, B) \
     BASIC(D, s) ENTRY(mean, D, s) ENTRY(norm0, D, s) ENTRY(norm1, D, s) ENTRY(norm2, D, s) ENTRY(normp, D, s) \
     ENTRY(normmax, D, s) ENTRY(normmin, D, s)
     FLOATS(X)

@@ -109,6 +109,27 @@ enum {
 SUMMED(X)
 #undef X
 
+/* y[i] = drive[i] + c y[i-1] with c = coefficient[i] (own) or coefficient[i-1]; backwards if reverse.
+ * p: y, coefficient, drive.  q: outer, n, inner, reverse, own. */
+#define RECURRENCE(s, T) \
+    static i64 recurrence_##s(void *const *p, const i64 *q) { \
+        T *out = p[0]; const T *coefficient = p[1], *drive = p[2]; \
+        i64 n = q[1], inner = q[2], tiles = (inner + TILE - 1) / TILE; \
+        FB_PARALLEL_FOR(2 * q[0] * n * inner) \
+        for (i64 unit = 0; unit < q[0] * tiles; unit++) { \
+            i64 at = unit % tiles * TILE, start = unit / tiles * n * inner + at, width = inner - at < TILE ? inner - at : TILE; \
+            T y[TILE] = {0}; \
+            for (i64 i = 0; i < n; i++) { \
+                i64 k = start + (q[3] ? n - 1 - i : i) * inner; \
+                const T *c = coefficient + (i == 0 || q[4] ? k : q[3] ? k + inner : k - inner); \
+                for (i64 j = 0; j < width; j++) out[k + j] = y[j] = i ? drive[k + j] + c[j] * y[j] : drive[k + j]; \
+            } \
+        } \
+        return 0; \
+    }
+RECURRENCE(f32, float)
+RECURRENCE(f64, double)
+
 /* log(e^a + e^b); the larger one apart, so that nothing overflows. */
 static inline double log_add(double a, double b) {
     double high = a > b ? a : b, low = a > b ? b : a;
@@ -178,6 +199,7 @@ FB_FAMILY(scan) = {
 #define X(D, s, T, LOAD, STORE, L, W) {"cumsum", D, cumsum_##s, {0}}, {"cumprod", D, cumprod_##s, {0}},
     SUMMED(X)
 #undef X
+    {"recurrence", FB_F32, recurrence_f32, {0}}, {"recurrence", FB_F64, recurrence_f64, {0}},
 #define X(D, s, T, LOAD) {"logcumsumexp", D, logcumsumexp_##s, {0}},
     FLOATS(X)
 #undef X

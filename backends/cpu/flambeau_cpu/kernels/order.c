@@ -206,7 +206,7 @@ FB_ORDERED(TOPK)
 FB_ORDERED(KTHVALUE)
 FB_ORDERED(MODE)
 
-FB_FAMILY(sort) = {
+FB_FAMILY(order) = {
 #define X(D, s, T, W, E, K) \
     {"sort", D, sort_##s, {0}}, {"topk", D, topk_##s, {0}}, {"kthvalue", D, kthvalue_##s, {0}}, {"mode", D, mode_##s, {0}},
     FB_ORDERED(X)
