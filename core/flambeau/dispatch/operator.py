@@ -223,6 +223,12 @@ def _parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
     return cast(tuple[str, ...], code.co_varnames[skip : code.co_argcount])
 
 
+def _wants_all(formula: Callable[..., Any]) -> bool:
+    """Whether a formula takes the gradients of all outputs: its first parameter is ``grads``."""
+    bare, position = (formula.func, 1) if isinstance(formula, functools.partial) else (formula, 0)
+    return bool(bare.__code__.co_varnames[position] == "grads")
+
+
 def _shape(item: Any) -> Any:
     if isinstance(item, Tensor):
         return item.shape
@@ -248,17 +254,25 @@ def _runner(
     """Runs the formulas and lays their results out in the order of the edges."""
     if inputs == 1 and not lists:
         ((_, only, choose),) = steps
+        if steps[0][0] == 0 and not _wants_all(only):
+            return lambda grad, saved: (only(grad[0] if type(grad) is list else grad, *choose(saved)),)
         if steps[0][0] == 0:
             return lambda grad, saved: (only(grad, *choose(saved)),)
-        return lambda grad, saved: only(grad, *choose(saved))
+        if _wants_all(only):
+            return lambda grad, saved: only(grad, *choose(saved))
+        return lambda grad, saved: only(grad[0] if type(grad) is list else grad, *choose(saved))
+
+    chosen = [(slot, formula, choose, _wants_all(formula)) for slot, formula, choose in steps]
 
     def run(grad: Any, saved: tuple[Any, ...]) -> Sequence[Any]:
         results: list[Any] = [None] * inputs
-        for slot, formula, choose in steps:
+        first = grad[0] if type(grad) is list else grad
+        for slot, formula, choose, wants_all in chosen:
+            given = grad if wants_all else first
             if slot < 0:
-                results = list(formula(grad, *choose(saved)))
+                results = list(formula(given, *choose(saved)))
             else:
-                results[slot] = formula(grad, *choose(saved))
+                results[slot] = formula(given, *choose(saved))
         return results
 
     if not lists:

@@ -66,8 +66,7 @@ _batch_norm_train_backward.nondifferentiable()
 
 
 @_batch_norm_train.gradients
-def _(needs: Any, grads: Any, input: Any, weight: Any, eps: float, result: Any) -> Any:  # noqa: A002
-    grad = grads[0] if isinstance(grads, (list, tuple)) else grads
+def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, result: Any) -> Any:  # noqa: A002
     if not mode.enabled:
         with_x, with_weight, with_bias = _batch_norm_train_backward.run(grad, input, weight, result[1], result[2], eps)
         return with_x, with_weight if needs[1] else None, with_bias if needs[2] else None
@@ -252,9 +251,8 @@ def _as_rows(values: Any, groups: int, weights: int) -> Any:
 
 @_row_norm.gradients
 def _(
-    needs: Any, grads: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, result: Any  # noqa: A002
+    needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, result: Any  # noqa: A002
 ) -> Any:
-    grad = grads[0] if isinstance(grads, (list, tuple)) else grads
     if not mode.enabled:
         with_x, with_weight, with_bias = _row_norm_backward.run(
             grad, input, weight, result[1], result[2], groups, weights
