@@ -77,8 +77,9 @@ def namespace(module: ModuleType | dict[str, Any], name: str) -> list[str]:
     found = []
     for op in operators.values():
         if name in op.namespaces:
-            target[op.name] = op.function
-            found.append(op.name)
+            short = op.name.rpartition(".")[2]  # two namespaces may use one name for different operators
+            target[short] = op.function
+            found.append(short)
     return found
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flambeau.backend import DTYPES, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded
+from flambeau.backend import DTYPES, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded, make
 
 from ._kernels import ffi, lib
 from .memory import blocks_of
 
-__all__ = ["CODES", "Loop", "find", "plan_for", "walk"]
+__all__ = ["CODES", "Loop", "find", "packed", "plan_for", "walk"]
 
 #: dtype codes of flambeau.h
 CODES: Final = {each: code for code, each in enumerate(DTYPES)}
@@ -25,6 +25,13 @@ def find(name: str, dtype: dtype) -> Any:
     """The C kernel of this name for a dtype, or None."""
     found = lib.fb_find(name.encode(), CODES[dtype])
     return None if found == ffi.NULL else found
+
+
+def packed(tensor: Tensor) -> Tensor:
+    """The tensor in row-major order: itself, or a copy without history."""
+    if tensor.geometry.contiguous:
+        return tensor
+    return make(tensor.key, tensor.geometry, tensor.memory).contiguous()  # type: ignore[attr-defined,no-any-return]
 
 
 def plan_for(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Any:

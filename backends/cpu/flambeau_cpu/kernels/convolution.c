@@ -17,6 +17,13 @@
 #undef T
 #undef N
 
+#define T uint64_t /* unsigned: wraps around as signed integers do, without undefined behaviour */
+#define N(name) name##_i64
+#include "tile.h"
+#include "convolve.h"
+#undef T
+#undef N
+
 enum { NO_MEMORY = -1 };
 
 /* All kernels share one geometry, that of the forward convolution x -> y, always with three spatial dimensions
@@ -134,6 +141,7 @@ static fb_convolution adjoint_of(const i64 *q, const i64 *residue, i64 *tap, i64
     }
 CONVOLUTION(f32, float)
 CONVOLUTION(f64, double)
+CONVOLUTION(i64, uint64_t)
 
 /* Half types: through float. */
 static i64 sizes_x(const i64 *q) { return q[Q_IMAGES] * q[Q_GROUPS] * q[Q_CHANNELS] * fb_volume(q + Q_IN); }
@@ -222,10 +230,13 @@ HALVES(bf16, bf16)
 #define SAME(value) (value)
 PATCHES(f32, float, float, SAME, SAME)
 PATCHES(f64, double, double, SAME, SAME)
+PATCHES(i64, i64, i64, SAME, SAME)
+PATCHES(u8, uint8_t, uint8_t, SAME, SAME)
 PATCHES(f16, f16, float, f16_to_float, f16_from_float)
 PATCHES(bf16, bf16, float, bf16_to_float, bf16_from_float)
 
 #define ROW(name, code) \
     {"conv", code, conv_##name, {0}}, {"conv_input", code, conv_input_##name, {0}}, \
     {"conv_weight", code, conv_weight_##name, {0}}, {"unfold", code, unfold_##name, {0}}, {"fold", code, fold_##name, {0}}
-FB_FAMILY(convolution) = {ROW(f32, FB_F32), ROW(f64, FB_F64), ROW(f16, FB_F16), ROW(bf16, FB_BF16), FB_END};
+FB_FAMILY(convolution) = {ROW(f32, FB_F32), ROW(f64, FB_F64), ROW(f16, FB_F16), ROW(bf16, FB_BF16), ROW(i64, FB_I64),
+                            {"unfold", FB_U8, unfold_u8, {0}}, {"fold", FB_U8, fold_u8, {0}}, {"unfold", FB_BOOL, unfold_u8, {0}}, FB_END};
