@@ -31,7 +31,7 @@ def drop(self: Tensor, p: float) -> Tensor:
     return cast(Tensor, drop.run(self, p, seed, offset)[0])
 
 
-drop.gradient(self=lambda grad, result, p: grad * result[1] * (1 / (1 - p)))
+drop.gradient(self=lambda grads, result, p: grads[0] * result[1] * (1 / (1 - p)))
 
 
 @composite(method=False, namespaces="nn.functional")
@@ -92,7 +92,7 @@ def _alpha_dropout(name: str, channels: bool, what: str) -> Callable[..., Tensor
         noise = _channels(input, p) if channels else bernoulli_number_(cast(Any, input).new_empty(input.shape), 1 - p)
         scale = 1 / math.sqrt((_LIMIT * _LIMIT * p + 1) * (1 - p))
         # Kept: scale * x; dropped: the limit, scaled; both shifted so that mean and variance stay.
-        shift = (noise - 1) * (_LIMIT * scale) + _LIMIT * scale * p
+        shift = noise * (_LIMIT * scale) + _LIMIT * scale * (p - 1)
         return _finished(input, cast(Any, input) * (noise * scale) + shift, inplace)
 
     function.__name__ = function.__qualname__ = name

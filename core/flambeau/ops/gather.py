@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..dispatch.operator import composite, primitive
+from ..dispatch.operator import composite, primitive, writable
 from ..dispatch.pointwise import finish_out
 from ..dtype import int32, int64, uint8
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
@@ -63,6 +63,26 @@ def _functional(name: str, inplace: Callable[..., Tensor], order: str, doc: str)
     return composite(name=name)(function)
 
 
+def exact_out(name: str, out: Any, inputs: tuple[Tensor, ...], compute: Callable[[], Tensor]) -> Tensor:
+    """``out=`` of an operator that moves elements: of the first input's dtype, and in memory of its own.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    if isinstance(out, Tensor):
+        if out.key.dtype is not inputs[0].key.dtype:
+            raise DtypeError(f"{name}(): Expected out tensor to have dtype {inputs[0].dtype.name}, but got {out.dtype.name} instead")
+        writable(out, name)
+        for each in inputs:
+            shared = each.shared is not None and out.shared is not None and each.shared.memory is out.shared.memory
+            if each is out or shared:
+                raise ShapeError(
+                    f"unsupported operation: some elements of the input tensor and the written-to tensor of {name}() refer to a "
+                    "single memory location.\nPlease clone() the tensor before performing the operation."
+                )
+    return finish_out(name, out, inputs, compute)
+
+
 # ---------------------------------------------------------------- gather and scatter
 
 
@@ -99,7 +119,7 @@ def gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, 
         RuntimeError: an index is out of range, or the shapes do not fit.
     """
     if out is not None:
-        return finish_out("gather", out, (self,), lambda: cast(Tensor, gather(self, dim, index)))
+        return exact_out("gather", out, (self, index), lambda: cast(Tensor, gather(self, dim, index)))
     at = axis(dim, self.geometry.ndim)
     index = places(index, "gather")
     if index.geometry.numel:
@@ -195,7 +215,7 @@ def index_select(self: Tensor, dim: int, index: Tensor, *, out: Tensor | None = 
         IndexError: an index is out of range or negative, or ``index`` is no vector.
     """
     if out is not None:
-        return finish_out("index_select", out, (self,), lambda: cast(Tensor, index_select(self, dim, index)))
+        return exact_out("index_select", out, (self, index), lambda: cast(Tensor, index_select(self, dim, index)))
     at = axis(dim, self.geometry.ndim)
     index = _vector(index, "index_select")
     if not self.geometry.ndim and index.geometry.numel != 1:
@@ -308,7 +328,7 @@ def scalar(self: Tensor, value: Any, name: str) -> Tensor:
 
 index_fill_.gradient(
     self=lambda grad, index, dim: grad.index_fill(dim, index, 0),
-    value=lambda grad, index, dim: grad.index_select(dim, index % (grad.shape[dim] if grad.ndim else 1)).sum(),
+    value=lambda grad, index, dim: (grad if grad.ndim else grad.reshape(1))[(slice(None),) * dim + (index,)].sum(),
 )
 index_fill = _functional("index_fill", index_fill_, "dim, index, value", "Fill the slices that an index vector names.")
 
@@ -325,7 +345,7 @@ def take(self: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         RuntimeError: ``index`` is not int64.
     """
     if out is not None:
-        return finish_out("take", out, (self,), lambda: cast(Tensor, take(self, index)))
+        return exact_out("take", out, (self, index), lambda: cast(Tensor, take(self, index)))
     if not isinstance(index, Tensor) or index.key.dtype is not int64:
         raise DtypeError(f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index).__name__)}")
     if not self.geometry.numel and index.geometry.numel:

@@ -12,7 +12,7 @@ from ..dtype import bool_, uint8
 from ..errors import ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import broadcast_shapes
 from ..tensor import Tensor
-from .gather import scalar
+from .gather import exact_out, scalar
 
 __all__ = ["masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
 
@@ -26,6 +26,13 @@ def _mask(mask: Any, name: str, expected: str) -> Tensor:
     if mask.key.dtype is uint8:
         return cast(Tensor, cast(Any, mask).bool())
     raise DtypeError(f"{name}{expected} {mask.dtype.name}.\nWrite mask.bool().")
+
+
+def _bool(mask: Any) -> Tensor:
+    if isinstance(mask, Tensor) and mask.key.dtype is bool_:
+        return mask
+    found = mask.dtype.name if isinstance(mask, Tensor) else type(mask).__name__
+    raise DtypeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}.\nWrite mask.bool().")
 
 
 def _covering(self: Tensor, mask: Tensor, name: str) -> Tensor:
@@ -57,7 +64,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 masked_fill_.gradient(
-    self=lambda grad, mask: grad.masked_fill(mask, 0), value=lambda grad, mask: grad.masked_fill(~mask, 0).sum()
+    self=lambda grad, mask: grad.masked_fill(mask, 0), value=lambda grad, mask: grad.masked_select(mask).sum()
 )
 
 
@@ -79,7 +86,7 @@ def masked_select(self: Tensor, mask: Tensor, *, out: Tensor | None = None) -> T
         RuntimeError: the mask is not boolean, or the shapes do not broadcast.
     """
     if out is not None:
-        return finish_out("masked_select", out, (self,), lambda: cast(Tensor, masked_select(self, mask)))
+        return exact_out("masked_select", out, (self, mask), lambda: cast(Tensor, masked_select(self, mask)))
     mask = _mask(mask, "masked_select", ": expected BoolTensor for mask, got")
     if mask.geometry.shape != self.geometry.shape:
         shape = broadcast_shapes(self.shape, mask.shape)
@@ -98,7 +105,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     Raises:
         RuntimeError: there are not enough of them, dtypes differ, or the mask is not boolean; nothing is written then.
     """
-    mask = _mask(mask, "masked_scatter_", " only supports boolean masks, but got mask with dtype")
+    mask = _bool(mask)
     if source.key.dtype is not self.key.dtype:
         raise DtypeError(f"masked_scatter_: expected self and source to have same dtypes but got {self.dtype.name} and {source.dtype.name}")
     return cast(Tensor, masked_scatter_.run(self, _covering(self, mask, "masked_scatter_"), source))
@@ -117,7 +124,7 @@ masked_scatter_.gradient(self=lambda grad, mask: grad.masked_fill(mask, 0), sour
 @composite
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy, broadcast with the mask, with elements of ``source`` where the mask is true."""
-    mask = _mask(mask, "masked_scatter", " only supports boolean masks, but got mask with dtype")
+    mask = _bool(mask)
     shape = broadcast_shapes(self.shape, mask.shape)
     return cast(Tensor, masked_scatter_(cast(Any, self).expand(shape).clone(), mask, source))
 

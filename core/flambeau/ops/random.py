@@ -268,6 +268,8 @@ def multinomial(
         RuntimeError: a weight is negative, infinite or NaN, a row sums to 0, or there are too few to draw from.
     """
     if out is not None:
+        if isinstance(out, Tensor) and out.key.dtype is not int64:
+            raise DtypeError(f"multinomial expects Long tensor out, got: {out.dtype.name}")
         return finish_out(
             "multinomial", out, (self,), lambda: cast(Tensor, multinomial(self, num_samples, replacement, generator=generator))
         )

@@ -10,7 +10,7 @@ from ..autograd.grad_mode import no_grad
 from ..dispatch.operator import primitive
 from ..dtype import default, float64, int64
 from ..dtype import dtype as Dtype
-from ..errors import ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import contiguous
 from ..layout import layout as Layout
 from ..tensor import Tensor
@@ -110,8 +110,12 @@ def arange(
     start, end, step = (_number(each, "arange") for each in (0 if start is None else start, end, step))
     _stepped(start, end, step, "arange")
     whole = all(isinstance(each, int) for each in (start, end, step))
-    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     wanted = dtype or (out.dtype if out is not None else int64 if whole else default.dtype)
+    if wanted is int64:  # the limits are taken in the dtype; other integers are counted in floating point
+        start, end, step, whole = int(start), int(end), int(step), True
+        if not step:
+            raise ArgumentError("step must be nonzero: it truncates to 0 in int64.")
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     if wanted.category < 2:
         start, step = int(start), int(step)
     return _filled(lambda target: arange_(target, start, step), count, "arange", out, wanted, layout, device, requires_grad)
@@ -141,6 +145,8 @@ def _spaced(target: Tensor, start: float, end: float, base: float | None = None)
     if base is None and target.key.dtype.category == 2:
         linspace_(target, start, end)
         return
+    if target.key.dtype.category < 2:
+        start, end = float(int(start)), float(int(end))
     exact = allocate(target.key.of(float64), target.geometry)
     linspace_(exact, start, end)
     cast(Any, target).copy_(exact if base is None else cast(Any, base) ** cast(Any, exact))
