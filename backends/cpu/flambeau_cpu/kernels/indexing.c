@@ -265,16 +265,26 @@ static i64 get(void *const *p, const i64 *q, i64 esize, mover move) {
     return total ? run(&g, total, p[0], p[1], move, split(&g, false), false) : 0;
 }
 
+/* Has its highest bit set if one of i[first] ... i[last - 1] is out of range. */
+static uint64_t outside(i64 first, i64 last, const i64 *i, i64 extent, i64 around) {
+    uint64_t bad = 0;
+    for (i64 j = first; j < last; j++) {
+        i64 v = i[j] + (i[j] < 0 ? around : 0);
+        bad |= (uint64_t)v | ((uint64_t)(extent - 1) - (uint64_t)v);
+    }
+    return bad;
+}
+
 static i64 check(const plan *g) {
     for (int k = 0; k < g->count; k++) {
         const indexer *x = &g->index[k];
         const i64 *i = x->data;
         i64 n = x->numel, extent = x->extent, around = g->flags & WRAP ? extent : 0;
         uint64_t bad = 0;
-        _Pragma("omp parallel for schedule(static) num_threads(fb_threads) if (fb_threads > 1 && n >= FB_GRAIN) reduction(| : bad)")
-        for (i64 j = 0; j < n; j++) {
-            i64 v = i[j] + (i[j] < 0 ? around : 0);
-            bad |= (uint64_t)v | ((uint64_t)(extent - 1) - (uint64_t)v);
+        if (fb_threads == 1 || n < FB_GRAIN) bad = outside(0, n, i, extent, around);
+        else {
+            _Pragma("omp parallel for schedule(static) num_threads(fb_threads) reduction(| : bad)")
+            for (i64 b = 0; b < n; b += FB_GRAIN / 4) bad |= outside(b, n - b < FB_GRAIN / 4 ? n : b + FB_GRAIN / 4, i, extent, around);
         }
         if (bad >> 63) return 1 + k;
     }

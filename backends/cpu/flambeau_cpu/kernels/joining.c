@@ -1,6 +1,6 @@
 /* Rows put together or cut to a triangle: cat, tril, triu.
  * FB_SETS: baseline avx2 */
-#include "flambeau.h"
+#include "share.h"
 
 /* Every thread writes runs of one output row; short runs of one element are plain stores. */
 static void copy_run(char *restrict o, const char *restrict x, i64 bytes) {
@@ -15,8 +15,7 @@ static i64 cat(void *const *p, const i64 *q) {
     const i64 *part = q + 3;
     char *out = p[0];
     if (rows >= fb_threads || fb_threads == 1) {
-        FB_PARALLEL_FOR(rows * row / 4)
-        for (int t = 0; t < fb_threads; t++) {
+        FB_SHARE(rows * row / 4, for (int t = 0; t < fb_threads; t++) {
             i64 first = rows * t / fb_threads, last = rows * (t + 1) / fb_threads, at = 0;
             if (last - first == 1) {
                 for (i64 k = 0; k < inputs; at += part[k++])
@@ -25,7 +24,7 @@ static i64 cat(void *const *p, const i64 *q) {
                 const char *x = (const char *)p[1 + k];
                 for (i64 r = first; r < last; r++) copy_run(out + r * row + at, x + r * part[k], part[k]);
             }
-        }
+        })
         return 0;
     }
     for (i64 r = 0; r < rows; r++) {
@@ -34,12 +33,11 @@ static i64 cat(void *const *p, const i64 *q) {
             char *o = out + r * row + at;
             const char *x = (const char *)p[1 + k] + r * part[k];
             i64 bytes = part[k];
-            FB_PARALLEL_FOR(bytes / 4)
-            for (int t = 0; t < fb_threads; t++) {
+            FB_SHARE(bytes / 4, for (int t = 0; t < fb_threads; t++) {
                 i64 first = (bytes * t / fb_threads) & ~(i64)63, last = (bytes * (t + 1) / fb_threads) & ~(i64)63;
                 if (t == fb_threads - 1) last = bytes;
                 memcpy(o + first, x + first, (size_t)(last - first));
-            }
+            })
         }
     }
     return 0;
@@ -51,8 +49,7 @@ static i64 triangle(void *const *p, const i64 *q) {
     bool upper = q[5];
     char *out = p[0];
     const char *x = p[1];
-    FB_PARALLEL_FOR(matrices * rows * columns)
-    for (i64 r = 0; r < matrices * rows; r++) {
+    FB_SHARE(matrices * rows * columns, for (i64 r = 0; r < matrices * rows; r++) {
         i64 edge = r % rows + diagonal + !upper; /* first column above; or one past the last column below */
         edge = edge < 0 ? 0 : edge > columns ? columns : edge;
         char *o = out + r * columns * size;
@@ -65,7 +62,7 @@ static i64 triangle(void *const *p, const i64 *q) {
             memcpy(o, from, left);
             memset(o + left, 0, right);
         }
-    }
+    })
     return 0;
 }
 

@@ -8,7 +8,7 @@
  *
  * FB_SETS: baseline avx2 */
 #include "flambeau.h"
-#include "half.h"
+#include "share.h"
 
 enum { CHUNK = 4096, DIMS = 64 };
 
@@ -73,8 +73,7 @@ static i64 accumulate(i64 n, i64 *before) {
 static i64 mask_count(void *const *p, const i64 *q) {
     const uint8_t *mask = p[0];
     i64 *before = p[1], n = q[0];
-    FB_PARALLEL_FOR(n)
-    for (i64 c = 0; c < chunks(n); c++) before[c] = count_mask(chunk_size(n, c), mask + c * CHUNK);
+    FB_SHARE(n, for (i64 c = 0; c < chunks(n); c++) before[c] = count_mask(chunk_size(n, c), mask + c * CHUNK);)
     return accumulate(chunks(n), before);
 }
 
@@ -88,14 +87,13 @@ static i64 mask_count(void *const *p, const i64 *q) {
         const uint8_t *mask = p[2]; \
         const i64 *before = p[3]; \
         i64 n = q[0]; \
-        FB_PARALLEL_FOR(n) \
-        for (i64 c = 0; c < chunks(n); c++) { \
+        FB_SHARE(n, for (i64 c = 0; c < chunks(n); c++) { \
             int32_t list[CHUNK + 8]; \
             i64 count = positions(chunk_size(n, c), mask + c * CHUNK, list); \
             T *restrict o = out + before[c]; \
             const T *restrict from = x + c * CHUNK; \
             for (i64 k = 0; k < count; k++) o[k] = from[list[k]]; \
-        } \
+        }) \
         return 0; \
     } \
     static i64 scatter_##name(void *const *p, const i64 *q) { \
@@ -104,14 +102,13 @@ static i64 mask_count(void *const *p, const i64 *q) {
         const uint8_t *mask = p[2]; \
         const i64 *before = p[3]; \
         i64 n = q[0]; \
-        FB_PARALLEL_FOR(n) \
-        for (i64 c = 0; c < chunks(n); c++) { \
+        FB_SHARE(n, for (i64 c = 0; c < chunks(n); c++) { \
             int32_t list[CHUNK + 8]; \
             i64 count = positions(chunk_size(n, c), mask + c * CHUNK, list); \
             T *restrict o = out + c * CHUNK; \
             const T *restrict from = source + before[c]; \
             for (i64 k = 0; k < count; k++) o[list[k]] = from[k]; \
-        } \
+        }) \
         return 0; \
     } \
     static void fill_##name(i64 n, char *const *p, const i64 *s) { \
@@ -140,12 +137,11 @@ typedef void (*masker)(i64 n, const void *x, i64 first, uint8_t *restrict mask);
 
 static i64 nonzero_count(void *const *p, const i64 *q, masker set) {
     i64 *before = p[1], n = q[0];
-    FB_PARALLEL_FOR(n)
-    for (i64 c = 0; c < chunks(n); c++) {
+    FB_SHARE(n, for (i64 c = 0; c < chunks(n); c++) {
         uint8_t mask[CHUNK];
         set(chunk_size(n, c), p[0], c * CHUNK, mask);
         before[c] = count_mask(chunk_size(n, c), mask);
-    }
+    })
     return accumulate(chunks(n), before);
 }
 
@@ -178,8 +174,7 @@ static i64 nonzero_write(void *const *p, const i64 *q, masker set) {
     i64 *out = p[0], n = q[0];
     const i64 *before = p[2], *size = q + 2;
     int dims = (int)q[1];
-    FB_PARALLEL_FOR(n)
-    for (i64 c = 0; c < chunks(n); c++) {
+    FB_SHARE(n, for (i64 c = 0; c < chunks(n); c++) {
         uint8_t mask[CHUNK];
         int32_t list[CHUNK + 8];
         set(chunk_size(n, c), p[1], c * CHUNK, mask);
@@ -187,7 +182,7 @@ static i64 nonzero_write(void *const *p, const i64 *q, masker set) {
         i64 *restrict o = out + before[c] * dims;
         if (dims == 1) for (i64 k = 0; k < count; k++) o[k] = c * CHUNK + list[k];
         else if (dims > 1) coordinates(count, list, c * CHUNK, dims, size, o);
-    }
+    })
     return 0;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "flambeau.h"
 #include "half.h"
+#include "share.h"
 #include "threefry.h"
 
 /* ------------------------------------------------- vectorisable functions */
@@ -61,23 +62,20 @@ static inline void circle_double(uint32_t turn, uint32_t fraction, double *sine,
 
 /* ---------------------------------------------------------------- filling */
 
-/* FILL defines a kernel that turns the 64 words w of each group into PER values r[]. */
+/* FILL defines a kernel that turns the 64 words w of each group into PER values r[]; q holds its parameters. */
 #define FILL(kernel, T, PER, PARAMETERS, ...) \
-    static i64 kernel(void *const *p, const i64 *q) { \
-        T *out = p[0]; \
-        i64 n = q[0]; \
-        uint64_t seed = (uint64_t)q[1], offset = (uint64_t)q[2]; \
+    static void kernel##_group(T *out, i64 g, const i64 *q) { \
         PARAMETERS \
-        FB_PARALLEL_FOR(n * 4) \
-        for (i64 g = 0; g < (n + PER - 1) / PER; g++) { \
-            uint32_t w[WORDS] __attribute__((aligned(64))); \
-            T rest[PER]; \
-            i64 left = n - g * PER; \
-            T *restrict r = left >= PER ? out + g * PER : rest; \
-            random_group(seed, offset + (uint64_t)g * GROUP, w); \
-            __VA_ARGS__ \
-            if (left < PER) memcpy(out + g * PER, rest, (size_t)left * sizeof(T)); \
-        } \
+        uint32_t w[WORDS] __attribute__((aligned(64))); \
+        T rest[PER]; \
+        i64 left = q[0] - g * PER; \
+        T *restrict r = left >= PER ? out + g * PER : rest; \
+        random_group((uint64_t)q[1], (uint64_t)q[2] + (uint64_t)g * GROUP, w); \
+        __VA_ARGS__ \
+        if (left < PER) memcpy(out + g * PER, rest, (size_t)left * sizeof(T)); \
+    } \
+    static i64 kernel(void *const *p, const i64 *q) { \
+        FB_SHARE(q[0] * 4, for (i64 g = 0; g < (q[0] + PER - 1) / PER; g++) kernel##_group(p[0], g, q);) \
         return 0; \
     }
 
@@ -205,8 +203,7 @@ BERNOULLI(BF16, bf16, BF16_BIT) BERNOULLI_EACH(BF16, bf16, float, BF16_BIT) INTE
         uint64_t seed = (uint64_t)q[1], offset = (uint64_t)q[2]; \
         uint32_t odds = (uint32_t)q[3]; \
         A scale = (A)fb_double(q[4]); \
-        FB_PARALLEL_FOR(n * 4) \
-        for (i64 g = 0; g < (n + 63) / 64; g++) { \
+        FB_SHARE(n * 4, for (i64 g = 0; g < (n + 63) / 64; g++) { \
             uint32_t w[WORDS] __attribute__((aligned(64))); \
             random_group(seed, offset + (uint64_t)g * GROUP, w); \
             T *restrict o = out + g * 64; \
@@ -220,7 +217,7 @@ BERNOULLI(BF16, bf16, BF16_BIT) BERNOULLI_EACH(BF16, bf16, float, BF16_BIT) INTE
                 m[j] = w[j] >= odds; \
                 o[j] = store(load(from[j]) * (w[j] >= odds ? scale : 0)); \
             } \
-        } \
+        }) \
         return 0; \
     }
 DROPOUT(F32, float, float, SAME, SAME)

@@ -1,6 +1,7 @@
 /* Values that follow from the position: arange, linspace.  FB_SETS: baseline avx2 */
 #include "flambeau.h"
 #include "half.h"
+#include "share.h"
 
 enum { BLOCK = 256 };
 
@@ -11,26 +12,24 @@ enum { BLOCK = 256 };
         T *out = p[0]; \
         i64 n = q[0]; \
         double start = fb_double(q[1]), step = fb_double(q[2]); \
-        FB_PARALLEL_FOR(n) \
-        for (i64 b = 0; b < n; b += BLOCK) { \
+        FB_SHARE(n, for (i64 b = 0; b < n; b += BLOCK) { \
             i64 count = n - b < BLOCK ? n - b : BLOCK; \
             T *restrict o = out + b; \
             for (i64 j = 0; j < count; j++) { \
                 double value = start + step * ((double)b + (double)(int32_t)j); \
                 o[j] = store(value); \
             } \
-        } \
+        }) \
         return 0; \
     } \
     static i64 linspace_##D(void *const *p, const i64 *q) { \
         T *out = p[0]; \
         i64 n = q[0], half = q[4]; \
         double start = fb_double(q[1]), step = fb_double(q[2]), end = fb_double(q[3]); \
-        FB_PARALLEL_FOR(n) \
-        for (i64 i = 0; i < n; i++) { \
+        FB_SHARE(n, for (i64 i = 0; i < n; i++) { \
             double value = i < half ? start + step * (double)i : end - step * (double)(n - 1 - i); \
             out[i] = store(value); \
-        } \
+        }) \
         return 0; \
     }
 #define SAME(x) (x)
@@ -47,12 +46,11 @@ REALS(BF16, bf16, TO_BF16)
         T *restrict out = p[0]; \
         i64 n = q[0]; \
         uint64_t start = (uint64_t)q[1], step = (uint64_t)q[2]; \
-        FB_PARALLEL_FOR(n) \
-        for (i64 b = 0; b < n; b += BLOCK) { \
+        FB_SHARE(n, for (i64 b = 0; b < n; b += BLOCK) { \
             i64 count = n - b < BLOCK ? n - b : BLOCK; \
             uint64_t first = start + (uint64_t)b * step; \
             for (i64 j = 0; j < count; j++) out[b + j] = (T)(first + (uint64_t)j * step); \
-        } \
+        }) \
         return 0; \
     }
 WHOLE(U8, uint8_t)
