@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
+from ..autograd.grad_mode import mode
+from ..autograd.node import record
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out, result_type
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
@@ -44,23 +46,30 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
         # The common case: all of one key and number of dimensions.
         try:
             key, geometry = tensors[0].key, tensors[0].geometry
-            ndim = geometry.ndim
-            at = dim + ndim if dim < 0 else dim
-            plain = 0 <= at < ndim and axis is None
+            at = dim + geometry.ndim if dim < 0 else dim
+            plain = 0 <= at < geometry.ndim and axis is None
+            tracked = False
             for each in tensors:
                 if each.key is not key or (each.geometry is not geometry and not _fits(each.geometry.shape, geometry.shape, at)):
                     plain = False
                     break
+                tracked = tracked or each.node is not None
         except (AttributeError, TypeError, IndexError):
             plain = False
         if plain:
-            return cast(Tensor, cat.run(tensors, at))
+            result: Tensor = (_cat.table.get(key) or _cat.resolve(key))(tensors, at)
+            if tracked and mode.enabled:
+                record(_cat, (tensors, at), result)
+            return result
     given = _tensors("cat", tensors)
     at, kept = _joinable(given, _dimension(dim, axis))
     if out is not None:
         return finish_out("cat", out, given, lambda: cast(Tensor, cat(given, at)))
     dtype = result_type(*given)
     return cast(Tensor, cat.run([cast(Any, each).to(dtype) for each in kept], at))
+
+
+_cat: Final = cat.op
 
 
 def _fits(shape: Size, other: Size, at: int) -> bool:

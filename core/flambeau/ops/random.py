@@ -19,7 +19,7 @@ from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, float32, float64, int64
 from ..dtype import dtype as Dtype
 from ..errors import ArgumentTypeError, DtypeError, ShapeError
-from ..generator import Generator, chosen
+from ..generator import Generator, chosen, default_generators
 from ..geometry import broadcast_shapes, contiguous
 from ..key import Key
 from ..layout import layout as Layout
@@ -305,13 +305,16 @@ def _drawn(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[
         requires_grad: bool = False,
         pin_memory: bool = False,
     ) -> Tensor:
-        shape = sizes(size)
         if out is not None:
             with no_grad():
-                return fill_with(draw, into(out, shape, dtype, name), a, b, generator)
+                return fill_with(draw, into(out, sizes(size), dtype, name), a, b, generator)
         key = key_for(dtype, device, layout)
-        result = allocate(key, contiguous(shape))
-        seed, offset = chosen(generator, key.device).reserve(result.geometry.numel)
+        result = allocate(key, contiguous(sizes(size)))
+        if generator is None:
+            generator = default_generators[key.device]
+        else:
+            chosen(generator, key.device)
+        seed, offset = generator.reserve(result.geometry.numel)
         (table.get(key) or resolve(key))(result, a, b, seed, offset)
         return finish(result, True) if requires_grad else result
 

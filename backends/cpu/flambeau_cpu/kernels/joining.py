@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
-from flambeau.backend import Kernel, Tensor, contiguous, empty, uint8
+from flambeau.backend import Geometry, Kernel, Key, Tensor, contiguous, empty, uint8
 
 from .._kernels import ffi, lib
 from ..launch import find, plan_for
+from ..memory import blocks_of
 
+_new: Final = ffi.new
 _params: Final = ffi.typeof("int64_t[]")
 _pointers: Final = ffi.typeof("void *[]")
 
 
-def cat(tensors: Sequence[Any], dim: int) -> Tensor:
-    first = tensors[0]
-    key, shape = first.key, first.geometry.shape
-    total = 0
-    for each in tensors:
-        total += each.geometry.shape[dim]
-    out = empty(key, contiguous((*shape[:dim], total, *shape[dim + 1 :])))
-    if not out.geometry.numel:
-        return out
-    dense = [each if each.geometry.contiguous else each.contiguous() for each in tensors]
-    size = key.dtype.itemsize
-    rows = prod(shape[:dim]) if dim else 1
-    parts = [each.geometry.numel * size // rows for each in dense]
-    pointers = ffi.new(_pointers, [out.memory, *[each.memory for each in dense]])
-    lib.fb_call_n(_cat(), pointers, ffi.new(_params, [len(dense), rows, sum(parts), *parts]))
-    return out
+_NULL: Final = ffi.NULL
+_cat: Final = find("cat", uint8)
+_triangle: Final = find("triangle", uint8)
+#: NULLs after so many inputs of cat, up to the seven that fb_call takes beside the output.
+_REST: Final = [(_NULL,) * (7 - count) for count in range(8)]
 
 
-def _cat() -> Any:
-    return find("cat", uint8)
+_MOST_PLANS: Final = 1024
+
+
+class Cat:
+    """Rows of the inputs copied beside each other, by a plan remembered for their geometries."""
+
+    predicate = None
+
+    def build(self, key: Key) -> Callable[..., Tensor]:
+        size, blocks, new, call = key.dtype.itemsize, blocks_of(key.dtype), object.__new__, lib.fb_call
+        plans: dict[Any, tuple[Geometry, Any] | None] = {}
+
+        def plan(geometries: tuple[Geometry, ...], dim: int) -> tuple[Geometry, Any] | None:
+            """The output's geometry and C's parameters; None if an input has gaps or there is nothing to do."""
+            shape = geometries[0].shape
+            out = contiguous((*shape[:dim], sum([each.shape[dim] for each in geometries]), *shape[dim + 1 :]))
+            found = None
+            if out.numel and all(each.contiguous for each in geometries):
+                rows = prod(shape[:dim])
+                parts = [each.numel * size // rows for each in geometries]
+                found = out, _new(_params, [len(parts), rows, sum(parts), *parts])
+            if len(plans) > _MOST_PLANS:
+                plans.clear()
+            plans[dim, geometries] = found
+            return found
+
+        def launch(tensors: Sequence[Any], dim: int) -> Tensor:
+            geometries = tuple([each.geometry for each in tensors])
+            found = plans.get((dim, geometries)) or plan(geometries, dim)
+            if found is None:
+                dense = [each.contiguous() for each in tensors]
+                found = plan(tuple([each.geometry for each in dense]), dim)
+                if found is None:
+                    shape = geometries[0].shape
+                    return empty(key, contiguous((*shape[:dim], sum([each.shape[dim] for each in geometries]), *shape[dim + 1 :])))
+                tensors = dense
+            geometry, q = found
+            out = new(Tensor)
+            out.key, out.geometry = key, geometry
+            out.memory = memory = blocks[geometry.numel]()
+            out.node = out.shared = None
+            count = len(tensors)
+            if count == 2:
+                call(_cat, memory, tensors[0].memory, tensors[1].memory, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+            elif count < 8:
+                call(_cat, memory, *[each.memory for each in tensors], *_REST[count], q)
+            else:
+                lib.fb_call_n(_cat, _new(_pointers, [memory, *[each.memory for each in tensors]]), q)
+            return out
+
+        return launch
+
+    def source(self) -> str:
+        return "flambeau_cpu/kernels/joining.c (cat)"
 
 
 def triangle(upper: bool) -> Any:
@@ -43,9 +86,8 @@ def triangle(upper: bool) -> Any:
         out = empty(self.key, dense.geometry)
         rows, columns = dense.geometry.shape[-2:]
         if out.geometry.numel:
-            q = ffi.new(_params, (prod(dense.geometry.shape[:-2]), rows, columns, max(min(diagonal, columns), -rows), self.key.dtype.itemsize, upper))
-            null = ffi.NULL
-            lib.fb_call(find("triangle", uint8), out.memory, dense.memory, null, null, null, null, null, null, q)
+            q = _new(_params, (prod(dense.geometry.shape[:-2]), rows, columns, max(min(diagonal, columns), -rows), self.key.dtype.itemsize, upper))
+            lib.fb_call(_triangle, out.memory, dense.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q)
         return out
 
     return launch
@@ -64,4 +106,4 @@ def flip(self: Any, dims: tuple[int, ...]) -> Tensor:
     return out
 
 
-KERNELS: Final[dict[str, Any]] = {"cat": Kernel(cat), "flip": Kernel(flip), "tril": Kernel(triangle(False)), "triu": Kernel(triangle(True))}
+KERNELS: Final[dict[str, Any]] = {"cat": Cat(), "flip": Kernel(flip), "tril": Kernel(triangle(False)), "triu": Kernel(triangle(True))}
