@@ -326,10 +326,13 @@ def scalar(self: Tensor, value: Any, name: str) -> Tensor:
     return value if value.key is self.key else cast(Tensor, cast(Any, value).to(self.key.device, self.key.dtype))
 
 
-index_fill_.gradient(
-    self=lambda grad, index, dim: grad.index_fill(dim, index, 0),
-    value=lambda grad, index, dim: (grad if grad.ndim else grad.reshape(1))[(slice(None),) * dim + (index,)].sum(),
-)
+def _filled_gradient(grad: Any, index: Any, dim: int) -> Any:
+    """The sum over filled places, each counted once however often the index names it."""
+    filled = grad.new_zeros(grad.shape[dim] if grad.ndim else 1).index_fill_(0, index, 1)
+    return (grad * filled.reshape([-1 if at == dim else 1 for at in range(grad.ndim)])).sum()
+
+
+index_fill_.gradient(self=lambda grad, index, dim: grad.index_fill(dim, index, 0), value=_filled_gradient)
 index_fill = _functional("index_fill", index_fill_, "dim, index, value", "Fill the slices that an index vector names.")
 
 

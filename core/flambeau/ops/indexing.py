@@ -176,7 +176,19 @@ basic_index.gradient(self=_basic_gradient)
 # ---------------------------------------------------------------- everything else
 
 
+def _tensors(self: Tensor, index: Any) -> list[Any] | None:
+    """The commonest general index as it is: int64 tensors with dimensions, at most one for each dimension."""
+    given = index if type(index) is tuple else (index,)
+    for each in given:
+        if not isinstance(each, Tensor) or each.key.dtype is not int64 or not each.geometry.ndim:
+            return None
+    return list(given) if given and len(given) <= self.geometry.ndim else None
+
+
 def _general(self: Tensor, index: Any) -> Tensor:
+    places = _tensors(self, index)
+    if places is not None:
+        return _index(self, places)
     base, indices = _resolve(self, index)
     if indices is None:
         return base
@@ -330,9 +342,14 @@ def _places(base: Tensor, indices: list[Any]) -> list[Tensor | None]:
 
 
 def _index(base: Tensor, indices: list[Tensor | None]) -> Tensor:
-    while indices and indices[-1] is None:
+    while indices[-1] is None:
         indices.pop()
-    _common_shape(indices)
+    if len(indices) > 1:
+        _common_shape(indices)
+    device = base.key.device
+    for position, each in enumerate(indices):
+        if each is not None and each.key.device is not device:
+            indices[position] = cast(Any, each).to(device)
     return cast(Tensor, index.run(base, indices))
 
 
@@ -381,9 +398,10 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     kind = type(index)
     if kind is int or kind is slice or (kind is tuple and _basic(index) is not None):
         target = __getitem__(self, index)
-        indices = None
+        indices = places = None
     else:
-        target, indices = _resolve(self, index)
+        places = _tensors(self, index)
+        target, indices = (self, places) if places is not None else _resolve(self, index)
     if isinstance(value, Tensor):
         pass
     elif isinstance(value, (bool, int, float, complex)):
@@ -398,11 +416,12 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         else:
             cast(Any, target).copy_(_stripped(value, target.geometry.ndim))
         return
-    mask = _whole_mask(target, indices)
+    mask = None if places is not None else _whole_mask(target, indices)
     if mask is not None and value.geometry.ndim == 0 and value.node is None:
         masked_fill_(target, mask, cast(Any, value).to(self.key.device, self.key.dtype))
         return
-    places = _places(target, indices)
+    if places is None:
+        places = _places(target, indices)
     if value.key.dtype is not self.key.dtype:
         if value.geometry.ndim:
             raise DtypeError(

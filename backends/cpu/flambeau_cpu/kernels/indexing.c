@@ -182,6 +182,13 @@ static i64 locate(const plan *g, const i64 *const *data, i64 n, i64 target, cons
     return 0;
 }
 
+/* Whether all indices lie in 0 ... extent - 1, so that they can be used as they are. */
+static bool plain(i64 n, const i64 *i, i64 extent) {
+    uint64_t bad = 0;
+    for (i64 j = 0; j < n; j++) bad |= (uint64_t)i[j] | ((uint64_t)(extent - 1) - (uint64_t)i[j]);
+    return !(bad >> 63);
+}
+
 static i64 walk(const plan *g, const share *s, char *target, char *value, mover move) {
     int mid = g->dims - 2;
     i64 first[DIMS] = {0}, last[DIMS], position[DIMS], at[BLOCK], to[BLOCK], esize = g->esize;
@@ -202,6 +209,8 @@ static i64 walk(const plan *g, const share *s, char *target, char *value, mover 
                .linear = !s->owner && g->value[mid] == 1,
                .at = at, .to = s->owner ? to : ramp.value, .target = target};
     const i64 *data[INDICES];
+    /* Often the indices are the places themselves. */
+    bool direct = g->count == 1 && !s->owner && g->target[mid] == 0 && g->index[0].stride == 1 && g->index[0].step[mid] == 1;
     for (;;) {
         i64 from = row_first * b.target_step, into = row_first * b.value_step;
         for (int d = 0; d < mid; d++) {
@@ -214,8 +223,16 @@ static i64 walk(const plan *g, const share *s, char *target, char *value, mover 
                 data[k] = g->index[k].data + j * g->index[k].step[mid];
                 for (int d = 0; d < mid; d++) data[k] += position[d] * g->index[k].step[d];
             }
-            i64 bad = locate(g, data, n, from + j * g->target[mid], &ramp, s, at, to, &b.n);
-            if (bad) return bad;
+            if (direct && plain(n, data[0], g->index[0].extent)) {
+                b.n = n;
+                b.at = data[0];
+                b.target = target + from * esize;
+            } else {
+                i64 bad = locate(g, data, n, from + j * g->target[mid], &ramp, s, at, to, &b.n);
+                if (bad) return bad;
+                b.at = at;
+                b.target = target;
+            }
             b.value = value + (into + j * g->value[mid]) * esize;
             move(&b);
         }
@@ -311,10 +328,23 @@ typedef struct { uint64_t half[2]; } word16;
 #define UNPACK(b) \
     const i64 *restrict at = b->at, *restrict to = b->to; \
     i64 n = b->n, row = b->row, ts = b->target_step, vs = b->value_step;
+/* Single elements, four at a time: left to itself, the compiler assembles them in vector registers, which is slower. */
+#define ITSELF(j) (j)
+#define LISTED(j) to[j]
+#define FOURS(MOVE, f, PLACE) { \
+        i64 j = 0; \
+        for (; j + 4 <= n; j += 4) { \
+            MOVE(f, t[at[j]], v[PLACE(j)]); \
+            MOVE(f, t[at[j + 1]], v[PLACE(j + 1)]); \
+            MOVE(f, t[at[j + 2]], v[PLACE(j + 2)]); \
+            MOVE(f, t[at[j + 3]], v[PLACE(j + 3)]); \
+        } \
+        for (; j < n; j++) MOVE(f, t[at[j]], v[PLACE(j)]); \
+    }
 /* The ways a block can lie; f is what an accumulating MOVE applies. */
 #define EACH_ROW(MOVE, MOVE_ROW, f) \
-    if (row == 1 && b->linear) for (i64 j = 0; j < n; j++) MOVE(f, t[at[j]], v[j]); \
-    else if (row == 1) for (i64 j = 0; j < n; j++) MOVE(f, t[at[j]], v[to[j]]); \
+    if (row == 1 && b->linear) FOURS(MOVE, f, ITSELF) \
+    else if (row == 1) FOURS(MOVE, f, LISTED) \
     else if (ts == 1 && vs == 1) for (i64 j = 0; j < n; j++) MOVE_ROW(f, t + at[j], v + to[j]) \
     else for (i64 j = 0; j < n; j++) for (i64 c = 0; c < row; c++) MOVE(f, t[at[j] + c * ts], v[to[j] + c * vs]);
 

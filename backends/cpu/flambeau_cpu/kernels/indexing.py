@@ -1,30 +1,115 @@
 """Launchers of indexing.c: each operator as a plan of one walk.
 
-An operator says how large the iteration is, how the target (what is indexed) and the
-value step through it, and for each index tensor how far its places lie apart in the
-target and how it steps.  All strides are in elements.
+A plan says how large the iteration is, how the target (what is indexed) and the value
+step through it, and for each index tensor how far its places lie apart in the target and
+how it steps.  All strides are in elements.  Plans are remembered for the geometries they
+were made for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from flambeau.backend import BoundsError, Kernel, Key, ShapeError, Tensor, broadcast_shapes, contiguous, empty, expanded, strided, view
+from flambeau.backend import BoundsError, Geometry, Kernel, Key, ShapeError, Tensor, broadcast_shapes, contiguous, empty, expanded
+from flambeau.backend import strided, view
 
 from .._kernels import ffi, lib
 from ..launch import find
 
+_new: Final = ffi.new
 _params: Final = ffi.typeof("int64_t[]")
 _pointers: Final = ffi.typeof("void *[]")
 _NULL: Final = ffi.NULL
 
+#: Flags of a plan: negative indices count from the end; the target is fresh.
 WRAP: Final = 1
 FRESH: Final = 2
 
-#: (extent, distance of places in the target, the index as a dense tensor, its strides over the iteration)
-Index = tuple[int, int, Any, Sequence[int]]
+Error = type[Exception]
+
+
+class Layout(NamedTuple):
+    """An iteration: its sizes, the target's strides, and for each index (dimension, extent, distance, its own strides)."""
+
+    size: Sequence[int]
+    target: Sequence[int]
+    indices: Sequence[tuple[int, int, int, Sequence[int]]]
+
+
+class Plan(NamedTuple):
+    """C's parameters, the geometry of the value, and the layout for error messages."""
+
+    q: Any
+    value: Geometry
+    layout: Layout
+    flags: int
+
+
+_plans: Final[dict[Any, Plan]] = {}
+_MOST_PLANS: Final = 2048
+
+
+def planned(name: Any, make: Callable[[], tuple[Layout, Sequence[int], Geometry, int]], sizes: Sequence[int]) -> Plan:
+    """Write a plan down: ``make`` gives layout, the value's strides and geometry, and flags; ``sizes`` are the indices' numels."""
+    layout, value, geometry, flags = make()
+    q = [len(layout.size), len(layout.indices), flags, *layout.size, *layout.target, *value]
+    for (_, extent, stride, steps), numel in zip(layout.indices, sizes, strict=True):
+        q += (extent, stride, numel, *steps)
+    if len(_plans) > _MOST_PLANS:
+        _plans.clear()
+    plan = _plans[name] = Plan(_new(_params, q), geometry, layout, flags)
+    return plan
+
+
+_found: Final[dict[tuple[str, Key], Any]] = {}
+
+
+def find_cached(name: str, key: Key) -> Any:
+    """The C kernel for a key.
+
+    Raises:
+        NotImplementedError: there is none.
+    """
+    kernel = _found.get((name, key))
+    if kernel is None:
+        kernel = find(name, key.dtype)
+        if kernel is None:
+            raise NotImplementedError(f'"{name}" not implemented for {key.dtype.name} on {key.device}.')
+        _found[name, key] = kernel
+    return kernel
+
+
+def run(
+    name: str, plan: Plan, target: Tensor, value: Tensor, indices: Sequence[Any], message: str, error: Error = BoundsError
+) -> None:
+    """Run a kernel of indexing.c; ``message`` says what is wrong with an index {bad} of dimension {dim} with {size} places."""
+    kernel = find_cached(name, target.key)
+    if len(indices) == 1:
+        code = lib.fb_call(
+            kernel, target.memory, value.memory, indices[0].memory, _NULL, _NULL, _NULL, _NULL, _NULL, plan.q
+        )
+    else:
+        pointers = _new(_pointers, [target.memory, value.memory, *[each.memory for each in indices]])
+        code = lib.fb_call_n(kernel, pointers, plan.q)
+    if code:
+        each = indices[code - 1]
+        dim, size, _, _ = plan.layout.indices[code - 1]
+        values = each.key.memory.to_numpy(each.memory, each.geometry.numel, each.key.dtype)
+        low = -size if plan.flags & WRAP else 0
+        bad = int(values[np.flatnonzero((values < low) | (values >= size))[0]])
+        raise error(message.format(bad=bad, dim=dim, size=size))
+
+
+OUT_OF_DIMENSION: Final = "index {bad} is out of bounds for dimension {dim} with size {size}"
+
+
+def unshared(target: Tensor, other: Any) -> Any:
+    """A tensor that a write into the target cannot change."""
+    if other.shared is not None and target.shared is not None and other.shared.memory is target.shared.memory:
+        return other.clone()
+    return other
 
 
 def dense(index: Any) -> tuple[Any, tuple[int, ...]]:
@@ -40,132 +125,93 @@ def dense(index: Any) -> tuple[Any, tuple[int, ...]]:
     return kept, tuple(0 if step == 0 else own for step, own in zip(strides, kept.geometry.strides, strict=True))
 
 
-def walk(
-    name: str,
-    key: Key,
-    target: Tensor,
-    value: Tensor,
-    size: Sequence[int],
-    target_strides: Sequence[int],
-    value_strides: Sequence[int],
-    indices: Sequence[Index],
-    flags: int,
-    problem: Callable[[int, int], Exception],
-) -> None:
-    """Run one of indexing.c's kernels; ``problem`` makes the error for (which index tensor, bad index)."""
-    q = [len(size), len(indices), flags, *size, *target_strides, *value_strides]
-    for extent, stride, each, steps in indices:
-        q += (extent, stride, each.geometry.numel, *steps)
-    kernel = find_cached(name, key)
-    if len(indices) == 1:
-        code = lib.fb_call(
-            kernel, target.memory, value.memory, indices[0][2].memory, _NULL, _NULL, _NULL, _NULL, _NULL, ffi.new(_params, q)
-        )
-    else:
-        p = ffi.new(_pointers, [target.memory, value.memory, *[each[2].memory for each in indices]])
-        code = lib.fb_call_n(kernel, p, ffi.new(_params, q))
-    if code:
-        extent, _, each, _ = indices[code - 1]
-        values = each.key.memory.to_numpy(each.memory, each.geometry.numel, each.key.dtype)
-        low = -extent if flags & WRAP else 0
-        raise problem(code - 1, int(values[np.flatnonzero((values < low) | (values >= extent))[0]]))
-
-
-_found: Final[dict[tuple[str, Key], Any]] = {}
-
-
-def find_cached(name: str, key: Key) -> Any:
-    kernel = _found.get((name, key))
-    if kernel is None:
-        kernel = find(name, key.dtype)
-        if kernel is None:
-            raise NotImplementedError(f'"{name}" not implemented for {key.dtype.name} on {key.device}.')
-        _found[name, key] = kernel
-    return kernel
-
-
-def unshared(target: Tensor, other: Any) -> Any:
-    """A tensor that a write into the target cannot change."""
-    if other.shared is not None and target.shared is not None and other.shared.memory is target.shared.memory:
-        return other.clone()
-    return other
+def _one(geometry: Geometry) -> tuple[Sequence[int], Sequence[int]]:
+    """Shape and strides with at least one dimension."""
+    return (geometry.shape, geometry.strides) if geometry.ndim else ((1,), (1,))
 
 
 # ---------------------------------------------------------------- along a dimension
 
 
-def _one(geometry: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides with at least one dimension."""
-    return (geometry.shape, geometry.strides) if geometry.ndim else ((1,), (1,))
-
-
-def _out_of_dimension(dim: int, size: int, kind: type[Exception] = ShapeError, prefix: str = "") -> Callable[[int, int], Exception]:
-    return lambda _, bad: kind(f"{prefix}index {bad} is out of bounds for dimension {dim} with size {size}")
-
-
-def _positions(name: str, self: Tensor, index: Any, value: Tensor, dim: int, flags: int) -> None:
+def _positions(self: Geometry, shape: Sequence[int], steps: Sequence[int], value: Geometry, dim: int) -> Any:
     """gather and scatter: the index has a value for every position."""
-    shape, strides = _one(self.geometry)
-    size = index.geometry.shape if index.geometry.ndim else (1,)
-    steps = value.geometry.strides if value.geometry.ndim else (1,) * len(size)
-    index, index_steps = dense(index)
+    own, strides = _one(self)
     across = [0 if at == dim else each for at, each in enumerate(strides)]
-    walk(
-        name, self.key, self, value, size, across, steps, [(shape[dim], strides[dim], index, index_steps or (0,))], flags,
-        _out_of_dimension(dim, shape[dim]),
-    )  # fmt: skip
+    layout = Layout(shape or (1,), across, [(dim, own[dim], strides[dim], steps or (0,))])
+    return layout, value.strides or [0] * len(layout.size), value, 0
 
 
-def gather(self: Tensor, index: Tensor, dim: int) -> Tensor:
-    out = empty(self.key, contiguous(index.geometry.shape))
-    if out.geometry.numel:
-        _positions("index_get", self, index, out, dim, 0)
-    return out
+def gather(self: Tensor, index: Any, dim: int) -> Tensor:
+    wanted = index.geometry
+    index, steps = dense(index)
+    name = ("gather", self.geometry, wanted, dim)
+    plan = _plans.get(name)
+    if plan is None:
+        out = contiguous(wanted.shape)
+        plan = planned(name, lambda: _positions(self.geometry, wanted.shape, steps, out, dim), [index.geometry.numel])
+    result = empty(self.key, plan.value)
+    if plan.value.numel:
+        run("index_get", plan, self, result, (index,), OUT_OF_DIMENSION, ShapeError)
+    return result
 
 
 _SCATTER: Final = {"": "index_put", "add": "index_add", "mul": "index_mul", "max": "index_max", "min": "index_min"}
 
 
-def scatter_(self: Tensor, index: Tensor, src: Tensor, dim: int, reduce: str) -> None:
-    if index.geometry.numel:
-        _positions(_SCATTER[reduce], self, unshared(self, index), unshared(self, src), dim, 0)
+def scatter_(self: Tensor, index: Any, src: Any, dim: int, reduce: str) -> None:
+    wanted = index.geometry
+    if not wanted.numel:
+        return
+    index, steps = dense(unshared(self, index))
+    src = unshared(self, src)
+    name = ("scatter", self.geometry, wanted, src.geometry, dim)
+    plan = _plans.get(name) or planned(
+        name, lambda: _positions(self.geometry, wanted.shape, steps, src.geometry, dim), [index.geometry.numel]
+    )
+    run(_SCATTER[reduce], plan, self, src, (index,), OUT_OF_DIMENSION, ShapeError)
 
 
-def _slices(name: str, self: Tensor, index: Any, value: Tensor, dim: int, flags: int, problem: Any) -> None:
+def _slices(self: Geometry, count: int, step: int, value: Geometry, dim: int, flags: int) -> Any:
     """index_select and its like: the index has a value for every slice."""
-    shape, strides = _one(self.geometry)
-    size = [*shape[:dim], index.geometry.numel, *shape[dim + 1 :]]
-    index, steps = dense(index)
-    own = [0] * len(size)
-    own[dim] = steps[0] if steps else 0
+    shape, strides = _one(self)
+    size = [*shape[:dim], count, *shape[dim + 1 :]]
     across = [0 if at == dim else each for at, each in enumerate(strides)]
-    lying = value.geometry.strides if value.geometry.ndim == len(size) else (1,) * len(size)
-    if not value.geometry.ndim:
-        lying = (0,) * len(size)
-    walk(name, self.key, self, value, size, across, lying, [(shape[dim], strides[dim], index, own)], flags, problem)
+    steps = [step if at == dim else 0 for at in range(len(size))]
+    layout = Layout(size, across, [(dim, shape[dim], strides[dim], steps)])
+    return layout, value.strides if value.ndim == len(size) else [0] * len(size), value, flags
 
 
-def _out_of_self(_: int, bad: int) -> Exception:
-    return BoundsError(f"index out of range in self: got index {bad}")
+def index_select(self: Tensor, index: Any, dim: int) -> Tensor:
+    geometry = self.geometry
+    index, steps = dense(index)
+    name = ("index_select", geometry, index.geometry, dim)
+    plan = _plans.get(name)
+    if plan is None:
+        count, shape = index.geometry.numel, geometry.shape
+        out = contiguous((*shape[:dim], count, *shape[dim + 1 :]) if shape else ())
+        plan = planned(name, lambda: _slices(geometry, count, steps[0] if steps else 0, out, dim, 0), [count])
+    result = empty(self.key, plan.value)
+    if plan.value.numel:
+        run("index_get", plan, self, result, (index,), "index out of range in self: {bad} for {size} slices of dimension {dim}")
+    return result
 
 
-def index_select(self: Tensor, index: Tensor, dim: int) -> Tensor:
-    shape = self.geometry.shape
-    if not shape:
-        out = empty(self.key, contiguous(()))
-    else:
-        out = empty(self.key, contiguous((*shape[:dim], index.geometry.numel, *shape[dim + 1 :])))
-    if out.geometry.numel:
-        _slices("index_get", self, index, out, dim, 0, _out_of_self)
-    return out
+def _into_slices(kernel: str, flags: int, error: Error, prefix: str = "") -> Callable[..., None]:
+    message = prefix + OUT_OF_DIMENSION
 
-
-def _into_slices(name: str, flags: int, kind: type[Exception], prefix: str = "") -> Callable[..., None]:
-    def launch(self: Tensor, index: Tensor, source: Tensor, dim: int) -> None:
-        if index.geometry.numel and self.geometry.numel:
-            size = self.geometry.shape[dim] if self.geometry.ndim else 1
-            problem = _out_of_dimension(dim, size, kind, prefix)
-            _slices(name, self, unshared(self, index), unshared(self, source), dim, flags, problem)
+    def launch(self: Tensor, index: Any, source: Any, dim: int) -> None:
+        geometry = self.geometry
+        if not index.geometry.numel or not geometry.numel:
+            return
+        index, steps = dense(unshared(self, index))
+        source = unshared(self, source)
+        name = ("slices", geometry, index.geometry, source.geometry, dim, flags)
+        plan = _plans.get(name) or planned(
+            name,
+            lambda: _slices(geometry, index.geometry.numel, steps[0] if steps else 0, source.geometry, dim, flags),
+            [index.geometry.numel],
+        )
+        run(kernel, plan, self, source, (index,), message, error)
 
     return launch
 
@@ -173,10 +219,19 @@ def _into_slices(name: str, flags: int, kind: type[Exception], prefix: str = "")
 # ---------------------------------------------------------------- flat, and general
 
 
-def take(self: Any, index: Tensor) -> Tensor:
+def _flat(kernel: str, target: Tensor, index: Any, value: Tensor) -> None:
+    numel, count = target.geometry.numel, index.geometry.numel
+    name = ("flat", numel, count)
+    plan = _plans.get(name) or planned(
+        name, lambda: (Layout((count,), (0,), [(0, numel, 1, (1,))]), (1,), value.geometry, WRAP), [count]
+    )
+    run(kernel, plan, target, value, (index,), "out of range: tried to access index {bad} on a tensor of {size} elements.")
+
+
+def take(self: Any, index: Any) -> Tensor:
     out = empty(self.key, contiguous(index.geometry.shape))
     if out.geometry.numel:
-        _flat("index_get", self.contiguous(), index.contiguous(), out)  # type: ignore[attr-defined]
+        _flat("index_get", self.contiguous(), index.contiguous(), out)
     return out
 
 
@@ -188,52 +243,78 @@ def put_(self: Any, index: Any, source: Any, accumulate: bool) -> None:
             self.copy_(target)
 
 
-def _flat(name: str, target: Tensor, index: Tensor, value: Tensor) -> None:
-    numel, count = target.geometry.numel, index.geometry.numel
-
-    def problem(_: int, bad: int) -> Exception:
-        return BoundsError(f"out of range: tried to access index {bad} on a tensor of {numel} elements.")
-
-    walk(name, target.key, target, value, (count,), (0,), (1,), [(numel, 1, index, (1,))], WRAP, problem)
-
-
-def _layout(self: Tensor, indices: Sequence[Any]) -> tuple[list[int], list[int], list[Index], Callable[[int, int], Exception]]:
-    """Size of the iteration, strides of the indexed tensor in it, and its indices."""
-    shape, strides = self.geometry.shape, self.geometry.strides
-    used = [dim for dim, each in enumerate(indices) if each is not None]
-    middle = broadcast_shapes(*[indices[dim].geometry.shape for dim in used])
+def _layout(geometry: Geometry, indices: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Layout:
+    """The iteration of ``x[indices]``, for (dimension, shape, strides) of each index tensor."""
+    shape, strides = geometry.shape, geometry.strides
+    used = [dim for dim, _, _ in indices]
+    middle = broadcast_shapes(*[each for _, each, _ in indices])
     rest = [dim for dim in range(len(shape)) if dim not in used]
     before = rest[: used[0]] if used[-1] - used[0] == len(used) - 1 else []
     after = rest[len(before) :]
-    size = [*(shape[dim] for dim in before), *middle, *(shape[dim] for dim in after)]
-    across = [*(strides[dim] for dim in before), *[0] * len(middle), *(strides[dim] for dim in after)]
-    found: list[Index] = []
-    for dim in used:
-        each, steps = dense(indices[dim])
-        spread = expanded(strided(indices[dim].geometry.shape, steps), middle)
-        found.append((shape[dim], strides[dim], each, (*[0] * len(before), *spread, *[0] * len(after))))
+    size = [*[shape[dim] for dim in before], *middle, *[shape[dim] for dim in after]]
+    across = [*[strides[dim] for dim in before], *[0] * len(middle), *[strides[dim] for dim in after]]
+    found = []
+    for dim, own, steps in indices:
+        spread = expanded(strided(tuple(own), tuple(steps)), middle)
+        found.append((dim, shape[dim], strides[dim], (*[0] * len(before), *spread, *[0] * len(after))))
+    return Layout(size, across, found)
 
-    def problem(which: int, bad: int) -> Exception:
-        return BoundsError(f"index {bad} is out of bounds for dimension {used[which]} with size {shape[used[which]]}")
 
-    return size, across, found, problem
+def _used(indices: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], list[tuple[int, Sequence[int], Sequence[int]]]]:
+    """The index tensors without gaps, what a plan for them depends on, and (dimension, shape, strides) of each."""
+    tensors, names, parts = [], [], []
+    for dim, each in enumerate(indices):
+        if each is None:
+            names.append(None)
+            continue
+        names.append(each.geometry)
+        kept, steps = dense(each)
+        tensors.append(kept)
+        parts.append((dim, each.geometry.shape, steps))
+    return tensors, tuple(names), parts
 
 
 def index(self: Tensor, indices: Sequence[Any]) -> Tensor:
-    size, across, found, problem = _layout(self, indices)
-    out = empty(self.key, contiguous(tuple(size)))
-    if out.geometry.numel:
-        walk("index_get", self.key, self, out, size, across, out.geometry.strides, found, WRAP, problem)
-    return out
+    geometry = self.geometry
+    tensors, names, parts = _used(indices)
+    name = ("index", geometry, names)
+    plan = _plans.get(name)
+    if plan is None:
+        layout = _layout(geometry, parts)
+        out = contiguous(tuple(layout.size))
+        plan = planned(name, lambda: (layout, out.strides, out, WRAP), [each.geometry.numel for each in tensors])
+    result = empty(self.key, plan.value)
+    if plan.value.numel:
+        run("index_get", plan, self, result, tensors, OUT_OF_DIMENSION)
+    return result
 
 
 def index_put_(self: Tensor, indices: Sequence[Any], value: Any, accumulate: bool) -> None:
-    size, across, found, problem = _layout(self, [None if each is None else unshared(self, each) for each in indices])
-    if 0 in size:
-        return
-    value = unshared(self, value)
-    name = "index_add" if accumulate else "index_put"
-    walk(name, self.key, self, value, size, across, expanded(value.geometry, size), found, WRAP, problem)
+    geometry, value = self.geometry, unshared(self, value)
+    tensors, names, parts = _used([None if each is None else unshared(self, each) for each in indices])
+    name = ("index_put", geometry, names, value.geometry)
+    plan = _plans.get(name)
+    if plan is None:
+        layout = _layout(geometry, parts)
+        steps = expanded(value.geometry, layout.size)
+        plan = planned(name, lambda: (layout, steps, value.geometry, WRAP), [each.geometry.numel for each in tensors])
+    if 0 not in plan.layout.size:
+        run("index_add" if accumulate else "index_put", plan, self, value, tensors, OUT_OF_DIMENSION)
+
+
+def embedding(weight: Tensor, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    indices, _ = dense(indices) if indices.geometry.contiguous else (indices.contiguous(), ())
+    name = ("embedding", weight.geometry, indices.geometry)
+    plan = _plans.get(name)
+    if plan is None:
+        shape = indices.geometry.shape
+        layout = _layout(weight.geometry, [(0, shape, indices.geometry.strides)])
+        out = contiguous((*shape, weight.geometry.shape[1]))
+        plan = planned(name, lambda: (layout, out.strides, out, 0), [indices.geometry.numel])
+    result = empty(weight.key, plan.value)
+    if plan.value.numel:
+        run("index_get", plan, weight, result, (indices,), "index out of range in self: {bad} for {size} rows")
+    return result
 
 
 KERNELS: Final[dict[str, Any]] = {
@@ -247,4 +328,5 @@ KERNELS: Final[dict[str, Any]] = {
     "put_": Kernel(put_),
     "index": Kernel(index),
     "index_put_": Kernel(index_put_),
+    "embedding": Kernel(embedding),
 }

@@ -92,7 +92,14 @@ static i64 mask_count(void *const *p, const i64 *q) {
             i64 count = positions(chunk_size(n, c), mask + c * CHUNK, list); \
             T *restrict o = out + before[c]; \
             const T *restrict from = x + c * CHUNK; \
-            for (i64 k = 0; k < count; k++) o[k] = from[list[k]]; \
+            i64 k = 0; \
+            for (; k + 4 <= count; k += 4) { /* four at a time, so that no vectors are assembled */ \
+                o[k] = from[list[k]]; \
+                o[k + 1] = from[list[k + 1]]; \
+                o[k + 2] = from[list[k + 2]]; \
+                o[k + 3] = from[list[k + 3]]; \
+            } \
+            for (; k < count; k++) o[k] = from[list[k]]; \
         }) \
         return 0; \
     } \
