@@ -99,7 +99,9 @@ conv_weight.gradient(
     input=lambda grad, output, input_shape, stride, padding, dilation, groups: conv_input(
         output, grad, None, tuple(input_shape[2:]), stride, padding, dilation, groups
     ),
-    output=lambda grad, input, stride, padding, dilation, groups: conv(input, grad, None, stride, padding, dilation, groups),
+    output=lambda grad, input, output_shape, stride, padding, dilation, groups: _cropped(
+        conv(input, grad, None, stride, padding, dilation, groups), output_shape
+    ),
 )
 
 
