@@ -25,7 +25,7 @@ from flambeau.backend import (
 from ._kernels import ffi, lib
 from .launch import find
 
-__all__ = ["Routine", "bits", "call", "dense", "halves_by_float", "line_shape", "parameters"]
+__all__ = ["Routine", "bits", "call", "dense", "halves_by_float", "line_block", "line_shape", "parameters"]
 
 _NULL: Final = ffi.NULL
 _PADDING: Final = [(ffi.NULL,) * (8 - count) for count in range(9)]
@@ -68,6 +68,12 @@ def line_shape(shape: Size, dim: int) -> tuple[int, int, int]:
     if not shape:
         return 1, 1, 1
     return math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :])
+
+
+@functools.lru_cache(1024)
+def line_block(shape: Size, dim: int, *extra: int) -> Any:
+    """The parameter block that starts with outer, n, inner."""
+    return parameters((*line_shape(shape, dim), *extra))
 
 
 class Routine:

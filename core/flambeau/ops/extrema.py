@@ -14,7 +14,7 @@ from ..dtype import bool_
 from ..errors import ArgumentTypeError, DtypeError
 from ..geometry import axis
 from ..tensor import Tensor
-from .reduction import Dims, finish_outs, reduced_dims, require_elements, with_dims
+from .reduction import ALL_DIMS, Dims, finish_outs, reduced_dims, require_elements, with_dims
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max_", "min_"]
 
@@ -91,8 +91,10 @@ def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: An
         if dim is None and other is None:
             if out is not None:
                 return finish_out(name, out, (self,), lambda: public(self))
-            require_elements(name, self, (), named=False)
-            return extreme.run(self, tuple(range(self.geometry.ndim)), False)
+            geometry = self.geometry
+            if not geometry.numel:
+                require_elements(name, self, (), named=False)
+            return extreme.run(self, ALL_DIMS[geometry.ndim], False)
         if isinstance(dim, Tensor) or other is not None:
             other = dim if other is None else other
             return getattr(self, pointwise)(other) if out is None else finish_out(

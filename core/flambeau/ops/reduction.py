@@ -26,7 +26,7 @@ __all__ = [
 Dims = int | Sequence[int] | None
 
 #: All dimensions of a tensor, by their number.
-_ALL: Final = tuple(tuple(range(ndim)) for ndim in range(65))
+ALL_DIMS: Final = tuple(tuple(range(ndim)) for ndim in range(65))
 
 
 def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
         TypeError: it is no int.
     """
     if dim is None:
-        return _ALL[ndim]
+        return ALL_DIMS[ndim]
     if isinstance(dim, int) and not isinstance(dim, bool):
         return (axis(dim, ndim),) if ndim else (axis(dim, 1),)[:0]
     if isinstance(dim, (str, float, bool)) or not hasattr(dim, "__iter__"):
@@ -47,7 +47,7 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     for left, right in zip(named, named[1:], strict=False):
         if left == right:
             raise ShapeError(f"dim {left} appears multiple times in the list of dims {list(dim)}.")
-    return tuple(named) if named and ndim else _ALL[ndim]
+    return tuple(named) if named and ndim else ALL_DIMS[ndim]
 
 
 def expand_back(grad: Any, shape: Sequence[int], dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -138,7 +138,7 @@ def sum_(
     if out is not None:
         return finish_out("sum", out, (self,), lambda: cast(Tensor, sum_(self, dim, keepdim, dtype=dtype)))
     own = self.key.dtype
-    dims = _ALL[self.geometry.ndim] if dim is None else reduced_dims(dim, self.geometry.ndim)
+    dims = ALL_DIMS[self.geometry.ndim] if dim is None else reduced_dims(dim, self.geometry.ndim)
     if dtype is None:
         return cast(Tensor, sum_.run(self, dims, keepdim, own if own.category >= 2 else int64))
     self, dtype, finally_ = _summed(self, dtype)

@@ -31,6 +31,11 @@ enum { BLOCK = 2048, ROWS = 1 << 30 };
             for (int k = 0; k < 64; k++) found |= x[i + k] == value || x[i + k] != x[i + k]; \
             if (found) break; \
         } \
+        for (; i + 8 <= n; i += 8) { \
+            I found = 0; \
+            for (int k = 0; k < 8; k++) found |= x[i + k] == value || x[i + k] != x[i + k]; \
+            if (found) break; \
+        } \
         while (i < n - 1 && x[i] == x[i] && x[i] != value) i++; \
         return i; \
     } \

@@ -11,7 +11,7 @@ FB_ORDER(wide, WIDE, uint64_t)
 FB_SELECT(narrow, NARROW)
 FB_SELECT(wide, WIDE)
 
-enum { SCREEN = 64 };
+enum { SCREEN = 64, FEW = 24 };
 
 /* Runs the last argument for each line on items `e` with room for `room`; `in` is the line's first element, `inner`
  * its step, `line` its number, and (line / inner, line % inner) its place in (outer, inner). */
@@ -56,10 +56,33 @@ enum { SCREEN = 64 };
         else for (i64 j = 0; j < many; j++) key[j] = key_##s(x[j * inner]) ^ flip; \
     }
 
+/* The few least of elements first..last of a line in ascending order, each inserted as it comes. */
+#define FEWEST(D, s, T, W, E, K) \
+    static i64 few_##s(const T *in, i64 inner, i64 first, i64 last, i64 k, K flip, E *e) { \
+        i64 count = 0; \
+        K bar = (K)-1; \
+        for (i64 i = first; i < last && k; i += SCREEN) { \
+            i64 many = last - i < SCREEN ? last - i : SCREEN; \
+            K key[SCREEN], any = count < k; \
+            keys_##s(in + i * inner, inner, many, flip, key); \
+            for (i64 j = 0; j < many; j++) any |= key[j] < bar; \
+            for (i64 j = 0; any && j < many; j++) { \
+                if (count == k && key[j] >= bar) continue; \
+                E item = W##_MAKE(key[j], i + j); \
+                i64 at = count < k ? count++ : k - 1; \
+                for (; at > 0 && W##_LESS(item, e[at - 1]); at--) e[at] = e[at - 1]; \
+                e[at] = item; \
+                if (count == k) bar = W##_KEY(e[k - 1]); \
+            } \
+        } \
+        return count; \
+    }
+
 /* The k least of elements first..last of a line, in no order; e has room for k + most.
  * What cannot be among them is screened out 64 at a time without a branch each. */
 #define LEAST(D, s, T, W, E, K) \
     static i64 least_##s(const T *in, i64 inner, i64 first, i64 last, i64 k, i64 most, K flip, E *e) { \
+        if (k <= FEW) return few_##s(in, inner, first, last, k, flip, e); \
         i64 count = 0, i = first; \
         K bar = (K)-1; /* the k-th least so far; later equals come after it */ \
         bool full = false; \
@@ -201,6 +224,7 @@ enum { SCREEN = 64 };
 
 FB_ORDERED(SORT)
 FB_ORDERED(KEYS)
+FB_ORDERED(FEWEST)
 FB_ORDERED(LEAST)
 FB_ORDERED(TOPK)
 FB_ORDERED(KTHVALUE)

@@ -87,7 +87,7 @@ enum {
             e[j] = item; \
         } \
     } \
-    static E *merge_##E(E *e, E *spare, i64 n) { \
+    static __attribute__((noinline)) E *merge_##E(E *e, E *spare, i64 n) { \
         for (i64 i = 0; i < n; i += FB_RUN) insert_##E(e + i, n - i < FB_RUN ? n - i : FB_RUN); \
         for (i64 run = FB_RUN; run < n; run *= 2) { \
             for (i64 i = 0; i < n; i += 2 * run) { \
@@ -126,13 +126,13 @@ enum {
         return e; \
     } \
     /* Of items in the order of their positions. */ \
-    static E *sort_##E(E *e, E *spare, i64 n) { \
+    static __attribute__((noinline)) E *sort_##E(E *e, E *spare, i64 n) { \
         if (n <= FB_MERGED) return merge_##E(e, spare, n); \
         return n < FB_LONG ? radix_##E(e, spare, n, 8) : radix_##E(e, spare, n, 11); \
     }
 
 #define FB_SELECT(E, W) \
-    static void select_##E(E *e, i64 n, i64 k) { \
+    static __attribute__((noinline)) void select_##E(E *e, i64 n, i64 k) { \
         i64 first = 0, last = n - 1, target = k - 1; \
         uint64_t random = 0x9e3779b97f4a7c15u; /* positions that no input can foresee badly */ \
         if (k <= 0 || k >= n) return; \

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flambeau.backend import AllocationError, Key, ShapeError, Tensor, contiguous, int64, make
 
-from ..lines import Routine, call, dense, fresh, line_shape, parameters
+from ..lines import Routine, call, dense, fresh, line_block, parameters
 
 
 def _checked(code: int) -> None:
@@ -21,7 +21,7 @@ def _sort(key: Key, kernel: Any) -> Callable[..., Any]:
     def launch(a: Tensor, dim: int, descending: bool) -> Any:
         shape = a.geometry.shape
         values, indices = fresh(key, shape), fresh(index_key, shape)
-        _checked(call(kernel, (values, dense(a), indices), parameters((*line_shape(shape, dim), descending))))
+        _checked(call(kernel, (values, dense(a), indices), line_block(shape, dim, descending)))
         return values, indices
 
     return launch
@@ -35,7 +35,7 @@ def _topk(key: Key, kernel: Any) -> Callable[..., Any]:
         found = (*shape[:dim], k, *shape[dim + 1 :]) if shape else () if k else (0,)
         values, indices = fresh(key, found), fresh(index_key, found)
         if values.geometry.numel:
-            _checked(call(kernel, (values, dense(a), indices), parameters((*line_shape(shape, dim), k, largest))))
+            _checked(call(kernel, (values, dense(a), indices), line_block(shape, dim, k, largest)))
         return values, indices
 
     return launch
@@ -53,7 +53,7 @@ def _select(key: Key, kernel: Any, extra: Callable[..., tuple[int, ...]]) -> Cal
         shape = a.geometry.shape
         found = _without(shape, dim, keepdim)
         values, indices = fresh(key, found), fresh(index_key, found)
-        _checked(call(kernel, (values, dense(a), indices), parameters((*line_shape(shape, dim), *extra(*first)))))
+        _checked(call(kernel, (values, dense(a), indices), line_block(shape, dim, *extra(*first))))
         return values, indices
 
     return launch

@@ -6,48 +6,47 @@
 #include "lanes.h"
 
 enum {
-    CHAINS = 8, LINK = 64, SHORT_LINK = 4, /* a row is summed in independent chains, which hides the latency of additions */
-    CHUNK = 65536,         /* of a row; fixed, so that sums do not depend on threads */
-    TILE = 512,            /* columns side by side */
+    BLOCK = 64,    /* elements whose prefixes are found side by side */
+    CHUNK = 65536, /* of a row; fixed, so that sums do not depend on threads */
+    TILE = 512,    /* columns side by side */
 };
 
-/* Running sum of a chunk that starts from `base`; returns the sum of the chunk alone.
- * Without an output it only adds up, by the very same additions. */
-#define SUM_CHUNK(s, T, LOAD, STORE, L, W) \
-    static inline __attribute__((always_inline)) W sum_block_##s(const T *x, T *o, W base, const int link) { \
-        L part[CHAINS * LINK], chain[CHAINS] = {0}; \
-        W total = 0; \
-        for (int k = 0; k < link; k++) \
-            for (int c = 0; c < CHAINS; c++) { \
-                chain[c] += LOAD(x[c * link + k]); \
-                part[c * link + k] = chain[c]; \
-            } \
-        for (int c = 0; c < CHAINS; c++) { \
-            W from = base + total; \
-            if (o) for (int k = 0; k < link; k++) o[c * link + k] = STORE(from + part[c * link + k]); \
-            total += chain[c]; \
-        } \
-        return total; \
-    } \
-    static W sum_chunk_##s(const T *x, T *o, i64 n, W base) { \
+/* Eight neighbours in a vector; three shifted additions make their prefix sums. */
+typedef float eight_f32 __attribute__((vector_size(32), aligned(4)));
+typedef double eight_f64 __attribute__((vector_size(64), aligned(8)));
+typedef uint64_t eight_i64 __attribute__((vector_size(64), aligned(8)));
+#define PREFIXES(v, zero) \
+    v += __builtin_shufflevector(v, zero, 8, 0, 1, 2, 3, 4, 5, 6); \
+    v += __builtin_shufflevector(v, zero, 8, 8, 0, 1, 2, 3, 4, 5); \
+    v += __builtin_shufflevector(v, zero, 8, 8, 8, 8, 0, 1, 2, 3);
+
+/* Running sum of a chunk that starts from `base`; returns the sum of the chunk alone.  Sums of
+ * blocks are added up in W, so that errors do not add up.  Without an output it only adds up. */
+#define SUM_CHUNK(s, L, W, eight) \
+    static W sum_chunk_##s(const L *x, L *o, i64 n, W base) { \
+        const eight zero = {0}; \
         W total = 0; \
         i64 i = 0; \
-        for (; i + CHAINS * LINK <= n; i += CHAINS * LINK) \
-            total += sum_block_##s(x + i, o ? o + i : NULL, base + total, LINK); \
-        for (; i + CHAINS * SHORT_LINK <= n; i += CHAINS * SHORT_LINK) \
-            total += sum_block_##s(x + i, o ? o + i : NULL, base + total, SHORT_LINK); \
+        for (; i + BLOCK <= n; i += BLOCK) { \
+            eight v[BLOCK / 8]; \
+            for (int k = 0; k < BLOCK / 8; k++) { v[k] = *(const eight *)(x + i + 8 * k); PREFIXES(v[k], zero) } \
+            for (int k = 0; k < BLOCK / 8; k++) { \
+                if (o) *(eight *)(o + i + 8 * k) = v[k] + (L)(base + total); \
+                total += v[k][7]; \
+            } \
+        } \
         for (; i < n; i++) { \
-            total += LOAD(x[i]); \
-            if (o) o[i] = STORE(base + total); \
+            total += x[i]; \
+            if (o) o[i] = (L)(base + total); \
         } \
         return total; \
     } \
-    static void sum_row_##s(const T *x, T *o, i64 n) { \
+    static void sum_row_##s(const L *x, L *o, i64 n) { \
         W base = 0; \
         for (i64 i = 0; i < n; i += CHUNK) base += sum_chunk_##s(x + i, o + i, n - i < CHUNK ? n - i : CHUNK, base); \
     } \
     /* One long row on several threads: first what every chunk adds, then the chunks. */ \
-    static i64 sum_long_row_##s(const T *x, T *o, i64 n) { \
+    static i64 sum_long_row_##s(const L *x, L *o, i64 n) { \
         i64 chunks = (n + CHUNK - 1) / CHUNK; \
         W *base = malloc((size_t)chunks * sizeof *base), sum = 0; \
         if (!base) return 1; \
@@ -61,6 +60,19 @@ enum {
         free(base); \
         return 0; \
     }
+SUM_CHUNK(f32, float, double, eight_f32)
+SUM_CHUNK(f64, double, double, eight_f64)
+SUM_CHUNK(i64, uint64_t, uint64_t, eight_i64)
+
+/* float16 and bfloat16 rows add up in double, one by one. */
+#define SUM_ROW_OF_HALVES(s, T) \
+    static void sum_row_##s(const T *x, T *o, i64 n) { \
+        double sum = 0; \
+        for (i64 i = 0; i < n; i++) { sum += s##_to_float(x[i]); o[i] = s##_from_float((float)sum); } \
+    } \
+    static i64 sum_long_row_##s(const T *x, T *o, i64 n) { sum_row_##s(x, o, n); return 0; }
+SUM_ROW_OF_HALVES(f16, f16)
+SUM_ROW_OF_HALVES(bf16, bf16)
 
 #define PRODUCT_ROW(s, T, LOAD, STORE, L, W) \
     static void prod_row_##s(const T *x, T *o, i64 n) { \
@@ -91,16 +103,14 @@ enum {
         return 0; \
     }
 
-/* Prefixes of int64 wrap, so they are unsigned. */
-#define UNSIGNED(v) ((uint64_t)(v))
+/* int64 wraps, so it is unsigned here. */
 #define SUMMED(X) \
-    X(FB_I64, i64, int64_t, UNSIGNED, (int64_t), uint64_t, uint64_t) \
+    X(FB_I64, i64, uint64_t, FB_SAME, (uint64_t), uint64_t, uint64_t) \
     X(FB_F16, f16, f16, f16_to_float, f16_from_float, float, double) \
     X(FB_BF16, bf16, bf16, bf16_to_float, bf16_from_float, float, double) \
     X(FB_F32, f32, float, FB_SAME, (float), float, double) \
     X(FB_F64, f64, double, FB_SAME, (double), double, double)
 #define X(D, s, T, LOAD, STORE, L, W) \
-    SUM_CHUNK(s, T, LOAD, STORE, L, W) \
     PRODUCT_ROW(s, T, LOAD, STORE, L, W) \
     COLUMNS(sum, s, T, LOAD, STORE, W, 0, +) \
     COLUMNS(prod, s, T, LOAD, STORE, W, 1, *) \

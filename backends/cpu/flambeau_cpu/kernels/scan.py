@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from flambeau.backend import Key, Tensor, int64
 
-from ..lines import Routine, call, dense, fresh, halves_by_float, line_shape, parameters
+from ..lines import Routine, call, dense, fresh, halves_by_float, line_block
 
 
 def _running(key: Key, kernel: Any) -> Callable[..., Tensor]:
     def launch(a: Tensor, dim: int) -> Tensor:
         out = fresh(key, a.geometry.shape)
-        call(kernel, (out, dense(a)), parameters(line_shape(a.geometry.shape, dim)))
+        call(kernel, (out, dense(a)), line_block(a.geometry.shape, dim))
         return out
 
     return launch
@@ -24,7 +24,7 @@ def _running_extreme(key: Key, kernel: Any) -> Callable[..., Any]:
 
     def launch(a: Tensor, dim: int) -> Any:
         out, indices = fresh(key, a.geometry.shape), fresh(index_key, a.geometry.shape)
-        call(kernel, (out, dense(a), indices), parameters(line_shape(a.geometry.shape, dim)))
+        call(kernel, (out, dense(a), indices), line_block(a.geometry.shape, dim))
         return out, indices
 
     return launch
@@ -33,7 +33,7 @@ def _running_extreme(key: Key, kernel: Any) -> Callable[..., Any]:
 def _recurrence(key: Key, kernel: Any) -> Callable[..., Tensor]:
     def launch(coefficient: Tensor, drive: Tensor, dim: int, reverse: bool, own: bool) -> Tensor:
         out = fresh(key, drive.geometry.shape)
-        block = parameters((*line_shape(drive.geometry.shape, dim), reverse, own))
+        block = line_block(drive.geometry.shape, dim, reverse, own)
         call(kernel, (out, dense(coefficient), dense(drive)), block)
         return out
 

@@ -7,24 +7,31 @@
 
 enum { TILE = 256 }; /* columns side by side where n is not the last dimension */
 
-/* The exponential inside loops: STEP of a row reduction takes `e`, the row's maximum. */
-#define ADD_EXP_f32(a, v) ((a) + fb_exp_f32((v) - (float)e))
-#define ADD_EXP_f64(a, v) ((a) + fb_exp_f64((v) - e))
-#define ADD_SELF(a, v) ((a) + (v))
+enum { TOGETHER = 16 }; /* exponentials at once: a row's rest is padded rather than done one by one */
 
 #define SOFTMAX(T, s, LOG) \
     FB_ROW(highest_##s, T, FB_SAME, T, -INFINITY, FB_MAX, FB_MAX) \
     FB_ROW(total_##s, T, FB_SAME, T, 0, FB_ADD, FB_ADD) \
-    FB_ROW(exponential_##s, T, FB_SAME, T, 0, ADD_EXP_##s, FB_ADD) \
+    static inline void exponentials_##s(const T *x, T *o, i64 n, T high) { \
+        i64 i = 0; \
+        for (; i + TOGETHER <= n; i += TOGETHER) \
+            for (int k = 0; k < TOGETHER; k++) o[i + k] = fb_exp_##s(x[i + k] - high); \
+        if (i == n) return; \
+        T rest[TOGETHER] = {0}; \
+        memcpy(rest, x + i, (size_t)(n - i) * sizeof(T)); \
+        for (int k = 0; k < TOGETHER; k++) rest[k] = fb_exp_##s(rest[k] - high); \
+        memcpy(o + i, rest, (size_t)(n - i) * sizeof(T)); \
+    } \
     /* Of nothing but -inf the exponentials are NaN, as 0 / 0 is. */ \
     static void softmax_row_##s(const T *x, T *o, i64 n) { \
-        T high = highest_##s(x, n, 0); \
-        for (i64 i = 0; i < n; i++) o[i] = fb_exp_##s(x[i] - high); \
+        exponentials_##s(x, o, n, highest_##s(x, n, 0)); \
         T scale = 1 / total_##s(o, n, 0); \
         for (i64 i = 0; i < n; i++) o[i] *= scale; \
     } \
     static void log_softmax_row_##s(const T *x, T *o, i64 n) { \
-        T high = highest_##s(x, n, 0), log_total = (T)LOG(exponential_##s(x, n, high)); \
+        T high = highest_##s(x, n, 0); \
+        exponentials_##s(x, o, n, high); \
+        T log_total = (T)LOG(total_##s(o, n, 0)); \
         for (i64 i = 0; i < n; i++) o[i] = (x[i] - high) - log_total; \
     } \
     static void columns_##s(const T *x, T *o, i64 n, i64 width, i64 inner, bool logarithm) { \

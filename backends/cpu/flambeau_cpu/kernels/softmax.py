@@ -7,28 +7,32 @@ from typing import Any, Final
 
 from flambeau.backend import Key, Tensor
 
-from ..lines import Routine, call, dense, fresh, halves_by_float, line_shape, parameters
+from ..lines import Routine, call, dense, fresh, halves_by_float, line_block
 
 
-def _along(key: Key, kernel: Any) -> Callable[..., Tensor]:
-    blocks: dict[Any, Any] = {}
+def _forward(key: Key, kernel: Any) -> Callable[..., Tensor]:
+    def launch(a: Tensor, dim: int) -> Tensor:
+        shape = a.geometry.shape
+        out = fresh(key, shape)
+        call(kernel, (out, dense(a)), line_block(shape, dim))
+        return out
 
-    def launch(*args: Any) -> Tensor:
-        *tensors, dim = args
-        geometry = tensors[0].geometry
-        block = blocks.get((geometry, dim))
-        if block is None:
-            if len(blocks) > 1024:
-                blocks.clear()
-            block = blocks[geometry, dim] = parameters(line_shape(geometry.shape, dim))
-        out = fresh(key, geometry.shape)
-        call(kernel, (out, *[dense(each) for each in tensors]), block)
+    return launch
+
+
+def _backward(key: Key, kernel: Any) -> Callable[..., Tensor]:
+    def launch(grad: Tensor, output: Tensor, dim: int) -> Tensor:
+        shape = output.geometry.shape
+        out = fresh(key, shape)
+        call(kernel, (out, dense(grad), dense(output)), line_block(shape, dim))
         return out
 
     return launch
 
 
 KERNELS: Final[dict[str, Any]] = {
-    name: halves_by_float(Routine(name, _along))
-    for name in ("softmax", "log_softmax", "softmax_backward", "log_softmax_backward")
+    "softmax": halves_by_float(Routine("softmax", _forward)),
+    "log_softmax": halves_by_float(Routine("log_softmax", _forward)),
+    "softmax_backward": halves_by_float(Routine("softmax_backward", _backward)),
+    "log_softmax_backward": halves_by_float(Routine("log_softmax_backward", _backward)),
 }
