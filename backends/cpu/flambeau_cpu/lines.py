@@ -25,7 +25,7 @@ from flambeau.backend import (
 from ._kernels import ffi, lib
 from .launch import find
 
-__all__ = ["Routine", "bits", "call", "dense", "halves_by_float", "line_block", "line_shape", "parameters"]
+__all__ = ["Routine", "bits", "call", "dense", "halves_by_float", "fresh", "line_block", "line_shape", "parameters", "run"]
 
 _NULL: Final = ffi.NULL
 _PADDING: Final = [(ffi.NULL,) * (8 - count) for count in range(9)]
@@ -41,14 +41,20 @@ def parameters(values: Iterable[int]) -> Any:
     return ffi.new("int64_t[]", list(values))
 
 
+def run(kernel: Any, tensors: Iterable[Tensor | None], block: Any) -> int:
+    """Run a routine on tensors' memory (None: no such operand); returns what it returns."""
+    pointers = [_NULL if each is None else each.memory for each in tensors]
+    found: int = lib.fb_call(kernel, *pointers, *_PADDING[len(pointers)], block)
+    return found
+
+
 def call(kernel: Any, tensors: Iterable[Tensor | None], block: Any) -> int:
-    """Run a routine on tensors' memory (None: no such operand); returns what it returns.
+    """Run a routine that returns an error code, 0 for none.
 
     Raises:
         MemoryError: the routine found no memory to work in.
     """
-    pointers = [_NULL if each is None else each.memory for each in tensors]
-    code: int = lib.fb_call(kernel, *pointers, *_PADDING[len(pointers)], block)
+    code = run(kernel, tensors, block)
     if code == 1:
         raise AllocationError("The host has no memory left for a kernel's working space.\nUse smaller batches or free tensors first.")
     return code

@@ -37,15 +37,15 @@ enum { PARTS = 16, WIDE = 64 }; /* weight gradients are added up in a fixed numb
             const T *x = in + row * n; \
             T *o = out + row * n; \
             double mean = long_total_##s(x, n) / (double)n, variance = long_square_##s(x, n, mean) / (double)n; \
-            T rstd = (T)(1 / SQRT(variance + eps)), shift = (T)(-mean * rstd); \
-            means[row] = (T)mean; \
+            T rstd = (T)(1 / SQRT(variance + eps)), centre = (T)mean; \
+            means[row] = centre; \
             rstds[row] = rstd; \
             const T *w = weight ? weight + row % groups * stretches : NULL, *b = bias ? bias + row % groups * stretches : NULL; \
-            if (length == 1 && w && b) for (i64 j = 0; j < n; j++) o[j] = (x[j] * rstd + shift) * w[j] + b[j]; \
-            else if (length == 1 && w) for (i64 j = 0; j < n; j++) o[j] = (x[j] * rstd + shift) * w[j]; \
+            if (length == 1 && w && b) for (i64 j = 0; j < n; j++) o[j] = ((x[j] - centre) * rstd) * w[j] + b[j]; \
+            else if (length == 1 && w) for (i64 j = 0; j < n; j++) o[j] = ((x[j] - centre) * rstd) * w[j]; \
             else for (i64 k = 0; k < stretches; k++, x += length, o += length) { \
                 T scale = w ? w[k] : 1, add = b ? b[k] : 0; \
-                for (i64 j = 0; j < length; j++) o[j] = (x[j] * rstd + shift) * scale + add; \
+                for (i64 j = 0; j < length; j++) o[j] = ((x[j] - centre) * rstd) * scale + add; \
             } \
         } \
         return 0; \
@@ -113,14 +113,14 @@ enum { PARTS = 16, WIDE = 64 }; /* weight gradients are added up in a fixed numb
         free(sums); \
         return 0; \
     } \
-    /* Scale and shift of channels first..first+many of (N, C, L). */ \
-    static void affine_##s(const T *in, T *out, i64 N, i64 C, i64 L, i64 first, i64 many, const T *scale, const T *shift) { \
+    /* (x - centre) * scale + shift of channels first..first+many of (N, C, L). */ \
+    static void affine_##s(const T *in, T *out, i64 N, i64 C, i64 L, i64 first, i64 many, const T *centre, const T *scale, const T *shift) { \
         for (i64 m = 0; m < N; m++) { \
             const T *x = in + (m * C + first) * L; \
             T *o = out + (m * C + first) * L; \
-            if (L == 1) for (i64 c = 0; c < many; c++) o[c] = x[c] * scale[c] + shift[c]; \
+            if (L == 1) for (i64 c = 0; c < many; c++) o[c] = (x[c] - centre[c]) * scale[c] + shift[c]; \
             else for (i64 c = 0; c < many; c++, x += L, o += L) \
-                for (i64 j = 0; j < L; j++) o[j] = x[j] * scale[c] + shift[c]; \
+                for (i64 j = 0; j < L; j++) o[j] = (x[j] - centre[c]) * scale[c] + shift[c]; \
         } \
     } \
     /* q: N, C, L, eps, training.  p: out, x, weight or NULL, bias or NULL, mean, variance (written in training, \
@@ -133,7 +133,7 @@ enum { PARTS = 16, WIDE = 64 }; /* weight gradients are added up in a fixed numb
         FB_PARALLEL_FOR(N * C * L) \
         for (i64 first = 0; first < C; first += wide) { \
             i64 many = C - first < wide ? C - first : wide; \
-            T scale[WIDE], shift[WIDE]; \
+            T centre[WIDE], scale[WIDE], shift[WIDE]; \
             double sum[WIDE] = {0}, square[WIDE] = {0}; \
             if (q[4]) { \
                 for (i64 m = 0; m < N; m++) { \
@@ -156,11 +156,11 @@ enum { PARTS = 16, WIDE = 64 }; /* weight gradients are added up in a fixed numb
                 square[c] = variances[first + c]; \
             } \
             for (i64 c = 0; c < many; c++) { \
-                double factor = (weight ? weight[first + c] : 1) / SQRT(square[c] + eps); \
-                scale[c] = (T)factor; \
-                shift[c] = (T)((bias ? bias[first + c] : 0) - sum[c] * factor); \
+                centre[c] = (T)sum[c]; \
+                scale[c] = (T)((weight ? weight[first + c] : 1) / SQRT(square[c] + eps)); \
+                shift[c] = bias ? bias[first + c] : 0; \
             } \
-            affine_##s(in, out, N, C, L, first, many, scale, shift); \
+            affine_##s(in, out, N, C, L, first, many, centre, scale, shift); \
         } \
         return 0; \
     } \

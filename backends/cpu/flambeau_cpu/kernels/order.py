@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flambeau.backend import AllocationError, Key, ShapeError, Tensor, contiguous, int64, make
 
-from ..lines import Routine, call, dense, fresh, line_block, parameters
+from ..lines import Routine, call, dense, fresh, line_block, parameters, run
 
 
 def _checked(code: int) -> None:
@@ -71,7 +71,7 @@ def _unique(key: Key, kernel: Any) -> Callable[..., Any]:
         values = fresh(key, (size,))
         to = fresh(index_key, (size,)) if inverse else None
         counted = fresh(index_key, (size,)) if counts else None
-        found = call(kernel, (values, dense(a), to, counted), parameters((size,)))
+        found = run(kernel, (values, dense(a), to, counted), parameters((size,)))
         if found < 0:
             raise AllocationError("The host has no memory left for finding distinct values.")
         return _first(values, found), to, None if counted is None else _first(counted, found)
