@@ -1,7 +1,12 @@
 """Builds the kernels: cffi in API mode, each family once per instruction set."""
 
+import sys
+from pathlib import Path
+
 from setuptools import setup
 
-import build_kernels
+sys.path.insert(0, str(Path(__file__).parent))  # build front ends do not put it there
+
+import build_kernels  # noqa: E402
 
 setup(ext_modules=[build_kernels.extension()], cmdclass={"build_ext": build_kernels.BuildKernels})
