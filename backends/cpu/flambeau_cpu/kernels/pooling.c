@@ -70,7 +70,7 @@ static inline void inside(i64 start, i64 step, i64 taps, i64 size, i64 *first, i
                         } \
                     } \
                 i64 corner = (iz * in[1] + iy) * in[2] + ix; \
-                if (k[0] == 1 && k[1] == 2 && k[2] == 2 && d[1] == 1 && d[2] == 1 && y0 == 0 && y1 == 2) { \
+                if (volume(k) == 4 && k[1] == 2 && k[2] == 2 && d[1] == 1 && d[2] == 1 && !pad[1] && !pad[2]) { \
                     for (i64 i = 0; i < n; i++) { /* the commonest window without divisions */ \
                         i64 tap = from[i] < 0 ? 0 : from[i]; \
                         at[o + i] = corner + i * s[2] + (tap >> 1) * in[2] + (tap & 1); \
