@@ -191,15 +191,18 @@ static bool plain(i64 n, const i64 *i, i64 extent) {
 
 static i64 walk(const plan *g, const share *s, char *target, char *value, mover move) {
     int mid = g->dims - 2;
-    i64 first[DIMS] = {0}, last[DIMS], position[DIMS], at[BLOCK], to[BLOCK], esize = g->esize;
+    i64 first[DIMS], last[DIMS], position[DIMS], at[BLOCK], to[BLOCK], esize = g->esize;
+    for (int d = 0; d < g->dims; d++) {
+        first[d] = 0;
+        last[d] = g->size[d];
+    }
+    first[s->dim] = s->first;
+    last[s->dim] = s->last;
     ramps ramp;
-    for (i64 j = 0; j < BLOCK; j++) {
+    for (i64 j = 0; j < BLOCK && j < last[mid] - first[mid]; j++) {
         ramp.target[j] = j * g->target[mid];
         ramp.value[j] = j * g->value[mid];
     }
-    for (int d = 0; d < g->dims; d++) last[d] = g->size[d];
-    first[s->dim] = s->first;
-    last[s->dim] = s->last;
     for (int d = 0; d < g->dims; d++) {
         if (first[d] >= last[d]) return 0;
         position[d] = first[d];

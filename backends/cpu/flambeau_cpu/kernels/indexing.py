@@ -22,6 +22,7 @@ _new: Final = ffi.new
 _params: Final = ffi.typeof("int64_t[]")
 _pointers: Final = ffi.typeof("void *[]")
 _NULL: Final = ffi.NULL
+_call: Final = lib.fb_call4
 
 #: Flags of a plan: negative indices count from the end; the target is fresh.
 WRAP: Final = 1
@@ -87,9 +88,7 @@ def run(
     """Run a kernel of indexing.c; ``message`` says what is wrong with an index {bad} of dimension {dim} with {size} places."""
     kernel = find_cached(name, target.key)
     if len(indices) == 1:
-        code = lib.fb_call(
-            kernel, target.memory, value.memory, indices[0].memory, _NULL, _NULL, _NULL, _NULL, _NULL, plan.q
-        )
+        code = _call(kernel, target.memory, value.memory, indices[0].memory, _NULL, plan.q)
     else:
         pointers = _new(_pointers, [target.memory, value.memory, *[each.memory for each in indices]])
         code = lib.fb_call_n(kernel, pointers, plan.q)

@@ -67,7 +67,7 @@ class Cat:
             out.node = out.shared = None
             count = len(tensors)
             if count == 2:
-                call(_cat, memory, tensors[0].memory, tensors[1].memory, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+                lib.fb_call4(_cat, memory, tensors[0].memory, tensors[1].memory, _NULL, q)
             elif count < 8:
                 call(_cat, memory, *[each.memory for each in tensors], *_REST[count], q)
             else:

@@ -16,8 +16,7 @@ CHUNK: Final = 4096
 
 
 def _call(name: str, key: Any, p: tuple[Any, ...], q: tuple[int, ...]) -> int:
-    pointers = (*p, *(_NULL,) * (8 - len(p)))
-    return lib.fb_call(find_cached(name, key), *pointers, ffi.new(_params, q))  # type: ignore[no-any-return]
+    return lib.fb_call4(find_cached(name, key), *p, *(_NULL,) * (4 - len(p)), ffi.new(_params, q))  # type: ignore[no-any-return]
 
 
 def _chunks(numel: int) -> Any:

@@ -27,14 +27,14 @@ class Draw:
         kernel = find(self.name, key.dtype)
         if kernel is None:
             return None
-        draw, call = lib.fb_draw, lib.fb_call
+        draw, call = lib.fb_draw, lib.fb_call4
 
         def launch(target: Tensor, a: float, b: float, seed: int, offset: int) -> None:
             draw(kernel, target.geometry.numel, target.memory, seed, offset, a, b)
 
         def launch_whole(target: Tensor, a: int, b: int, seed: int, offset: int) -> None:
             q = _new(_params, (target.geometry.numel, seed, offset, a, b))
-            call(kernel, target.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+            call(kernel, target.memory, _NULL, _NULL, _NULL, q)
 
         return launch_whole if self.whole else launch
 
@@ -63,7 +63,7 @@ class Each:
 
         def fill(out: Tensor, parameter: Tensor, seed: int, offset: int) -> None:
             q = _new(_params, (out.geometry.numel, seed, offset))
-            if lib.fb_call(kernel, out.memory, parameter.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q):
+            if lib.fb_call4(kernel, out.memory, parameter.memory, _NULL, _NULL, q):
                 raise ShapeError(self.problem)
 
         def launch(parameter: Any, seed: int, offset: int) -> Tensor:
@@ -80,7 +80,7 @@ class Each:
 def permutation(target: Tensor, seed: int, offset: int) -> None:
     q = _new(_params, (target.geometry.numel, seed, offset))
     kernel = find("randperm", int64)
-    lib.fb_call(kernel, target.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+    lib.fb_call4(kernel, target.memory, _NULL, _NULL, _NULL, q)
 
 
 _WEIGHTS: Final = {
@@ -96,7 +96,7 @@ def multinomial(weights: Any, count: int, replacement: bool, seed: int, offset: 
     out = empty(weights.key.of(int64), contiguous((*shape[:-1], count)))
     q = _new(_params, (rows, seed, offset, shape[-1], count, replacement))
     scratch = weights.clone()
-    code = lib.fb_call(find("multinomial", int64), out.memory, scratch.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+    code = lib.fb_call4(find("multinomial", int64), out.memory, scratch.memory, _NULL, _NULL, q)
     if code:
         raise ShapeError(_WEIGHTS[code])
     return out
@@ -112,7 +112,7 @@ def dropout(x: Any, probability: float, seed: int, offset: int) -> tuple[Tensor,
     x = x.contiguous()
     out, mask = empty(x.key, x.geometry), empty(x.key.of(bool_), x.geometry)
     q = _new(_params, (x.geometry.numel, seed, offset, min(round(probability * (1 << 32)), (1 << 32) - 1), bits(1 / (1 - probability))))
-    lib.fb_call(find("dropout", x.key.dtype), out.memory, x.memory, mask.memory, _NULL, _NULL, _NULL, _NULL, _NULL, q)
+    lib.fb_call4(find("dropout", x.key.dtype), out.memory, x.memory, mask.memory, _NULL, q)
     return out, mask
 
 
