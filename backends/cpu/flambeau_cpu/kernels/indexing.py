@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from flambeau.backend import BoundsError, Geometry, Kernel, Key, ShapeError, Tensor, broadcast_shapes, contiguous, empty, expanded
-from flambeau.backend import strided, view
+from flambeau.backend import source_of, strided, view
 
 from .._kernels import ffi, lib
 from ..launch import find
+from ..memory import blocks_of
 
 _new: Final = ffi.new
 _params: Final = ffi.typeof("int64_t[]")
@@ -82,10 +83,20 @@ def find_cached(name: str, key: Key) -> Any:
     return kernel
 
 
+def fail(code: int, plan: Plan, indices: Sequence[Any], message: str, error: Error) -> None:
+    """Say what is wrong with an index {bad} of dimension {dim} with {size} places."""
+    each = indices[code - 1]
+    dim, size, _, _ = plan.layout.indices[code - 1]
+    values = each.key.memory.to_numpy(each.memory, each.geometry.numel, each.key.dtype)
+    low = -size if plan.flags & WRAP else 0
+    bad = int(values[np.flatnonzero((values < low) | (values >= size))[0]])
+    raise error(message.format(bad=bad, dim=dim, size=size))
+
+
 def run(
     name: str, plan: Plan, target: Tensor, value: Tensor, indices: Sequence[Any], message: str, error: Error = BoundsError
 ) -> None:
-    """Run a kernel of indexing.c; ``message`` says what is wrong with an index {bad} of dimension {dim} with {size} places."""
+    """Run a kernel of indexing.c that writes into the target."""
     kernel = find_cached(name, target.key)
     if len(indices) == 1:
         code = _call(kernel, target.memory, value.memory, indices[0].memory, _NULL, plan.q)
@@ -93,12 +104,43 @@ def run(
         pointers = _new(_pointers, [target.memory, value.memory, *[each.memory for each in indices]])
         code = lib.fb_call_n(kernel, pointers, plan.q)
     if code:
-        each = indices[code - 1]
-        dim, size, _, _ = plan.layout.indices[code - 1]
-        values = each.key.memory.to_numpy(each.memory, each.geometry.numel, each.key.dtype)
-        low = -size if plan.flags & WRAP else 0
-        bad = int(values[np.flatnonzero((values < low) | (values >= size))[0]])
-        raise error(message.format(bad=bad, dim=dim, size=size))
+        fail(code, plan, indices, message, error)
+
+
+class Read:
+    """An operator that reads; ``launcher`` makes its kernel from a function that runs a plan into fresh memory."""
+
+    predicate = None
+
+    def __init__(self, launcher: Callable[[Callable[..., Tensor]], Callable[..., Tensor]]) -> None:
+        self.launcher = launcher
+
+    def build(self, key: Key) -> Callable[..., Tensor] | None:
+        kernel = find("index_get", key.dtype)
+        if kernel is None:
+            return None
+        blocks, new = blocks_of(key.dtype), object.__new__
+
+        def read(self: Tensor, plan: Plan, indices: Sequence[Any], message: str, error: Error = BoundsError) -> Tensor:
+            result = new(Tensor)
+            result.key, result.geometry = key, plan.value
+            count = plan.value.numel
+            result.memory = memory = blocks[count]()
+            result.node = result.shared = None
+            if count:
+                if len(indices) == 1:
+                    code = _call(kernel, self.memory, memory, indices[0].memory, _NULL, plan.q)
+                else:
+                    pointers = _new(_pointers, [self.memory, memory, *[each.memory for each in indices]])
+                    code = lib.fb_call_n(kernel, pointers, plan.q)
+                if code:
+                    fail(code, plan, indices, message, error)
+            return result
+
+        return self.launcher(read)
+
+    def source(self) -> str:
+        return source_of(self.launcher)
 
 
 OUT_OF_DIMENSION: Final = "index {bad} is out of bounds for dimension {dim} with size {size}"
@@ -106,9 +148,9 @@ OUT_OF_DIMENSION: Final = "index {bad} is out of bounds for dimension {dim} with
 
 def unshared(target: Tensor, other: Any) -> Any:
     """A tensor that a write into the target cannot change."""
-    if other.shared is not None and target.shared is not None and other.shared.memory is target.shared.memory:
-        return other.clone()
-    return other
+    if other.shared is None or target.shared is None:
+        return other.clone() if other is target else other
+    return other.clone() if other.shared.memory is target.shared.memory else other
 
 
 def dense(index: Any) -> tuple[Any, tuple[int, ...]]:
@@ -140,18 +182,18 @@ def _positions(self: Geometry, shape: Sequence[int], steps: Sequence[int], value
     return layout, value.strides or [0] * len(layout.size), value, 0
 
 
-def gather(self: Tensor, index: Any, dim: int) -> Tensor:
-    wanted = index.geometry
-    index, steps = dense(index)
-    name = ("gather", self.geometry, wanted, dim)
-    plan = _plans.get(name)
-    if plan is None:
-        out = contiguous(wanted.shape)
-        plan = planned(name, lambda: _positions(self.geometry, wanted.shape, steps, out, dim), [index.geometry.numel])
-    result = empty(self.key, plan.value)
-    if plan.value.numel:
-        run("index_get", plan, self, result, (index,), OUT_OF_DIMENSION, ShapeError)
-    return result
+def gather(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def launch(self: Tensor, index: Any, dim: int) -> Tensor:
+        wanted = index.geometry
+        plan = _plans.get(("gather", self.geometry, wanted, dim))
+        if plan is None or not wanted.contiguous:
+            index, steps = dense(index)
+            out = contiguous(wanted.shape)
+            name = ("gather", self.geometry, wanted, dim)
+            plan = planned(name, lambda: _positions(self.geometry, wanted.shape, steps, out, dim), [index.geometry.numel])
+        return read(self, plan, (index,), OUT_OF_DIMENSION, ShapeError)
+
+    return launch
 
 
 _SCATTER: Final = {"": "index_put", "add": "index_add", "mul": "index_mul", "max": "index_max", "min": "index_min"}
@@ -180,19 +222,22 @@ def _slices(self: Geometry, count: int, step: int, value: Geometry, dim: int, fl
     return layout, value.strides if value.ndim == len(size) else [0] * len(size), value, flags
 
 
-def index_select(self: Tensor, index: Any, dim: int) -> Tensor:
-    geometry = self.geometry
-    index, steps = dense(index)
-    name = ("index_select", geometry, index.geometry, dim)
-    plan = _plans.get(name)
-    if plan is None:
-        count, shape = index.geometry.numel, geometry.shape
-        out = contiguous((*shape[:dim], count, *shape[dim + 1 :]) if shape else ())
-        plan = planned(name, lambda: _slices(geometry, count, steps[0] if steps else 0, out, dim, 0), [count])
-    result = empty(self.key, plan.value)
-    if plan.value.numel:
-        run("index_get", plan, self, result, (index,), "index out of range in self: {bad} for {size} slices of dimension {dim}")
-    return result
+def index_select(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    message = "index out of range in self: {bad} for {size} slices of dimension {dim}"
+
+    def launch(self: Tensor, index: Any, dim: int) -> Tensor:
+        geometry = self.geometry
+        if not index.geometry.contiguous:
+            index = index.contiguous()
+        plan = _plans.get(("index_select", geometry, index.geometry, dim))
+        if plan is None:
+            count, shape = index.geometry.numel, geometry.shape
+            out = contiguous((*shape[:dim], count, *shape[dim + 1 :]) if shape else ())
+            name = ("index_select", geometry, index.geometry, dim)
+            plan = planned(name, lambda: _slices(geometry, count, 1, out, dim, 0), [count])
+        return read(self, plan, (index,), message)
+
+    return launch
 
 
 def _into_slices(kernel: str, flags: int, error: Error, prefix: str = "") -> Callable[..., None]:
@@ -273,19 +318,24 @@ def _used(indices: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], list[tupl
     return tensors, tuple(names), parts
 
 
-def index(self: Tensor, indices: Sequence[Any]) -> Tensor:
-    geometry = self.geometry
-    tensors, names, parts = _used(indices)
-    name = ("index", geometry, names)
-    plan = _plans.get(name)
-    if plan is None:
-        layout = _layout(geometry, parts)
-        out = contiguous(tuple(layout.size))
-        plan = planned(name, lambda: (layout, out.strides, out, WRAP), [each.geometry.numel for each in tensors])
-    result = empty(self.key, plan.value)
-    if plan.value.numel:
-        run("index_get", plan, self, result, tensors, OUT_OF_DIMENSION)
-    return result
+def index(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def launch(self: Tensor, indices: Sequence[Any]) -> Tensor:
+        geometry = self.geometry
+        if len(indices) == 1 and indices[0].geometry.contiguous:
+            plan = _plans.get(("index", geometry, (indices[0].geometry,)))
+            if plan is not None:
+                return read(self, plan, indices, OUT_OF_DIMENSION)
+        tensors, names, parts = _used(indices)
+        plan = _plans.get(("index", geometry, names))
+        if plan is None:
+            layout = _layout(geometry, parts)
+            out = contiguous(tuple(layout.size))
+            plan = planned(
+                ("index", geometry, names), lambda: (layout, out.strides, out, WRAP), [each.geometry.numel for each in tensors]
+            )
+        return read(self, plan, tensors, OUT_OF_DIMENSION)
+
+    return launch
 
 
 def index_put_(self: Tensor, indices: Sequence[Any], value: Any, accumulate: bool) -> None:
@@ -301,31 +351,34 @@ def index_put_(self: Tensor, indices: Sequence[Any], value: Any, accumulate: boo
         run("index_add" if accumulate else "index_put", plan, self, value, tensors, OUT_OF_DIMENSION)
 
 
-def embedding(weight: Tensor, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    indices, _ = dense(indices) if indices.geometry.contiguous else (indices.contiguous(), ())
-    name = ("embedding", weight.geometry, indices.geometry)
-    plan = _plans.get(name)
-    if plan is None:
-        shape = indices.geometry.shape
-        layout = _layout(weight.geometry, [(0, shape, indices.geometry.strides)])
-        out = contiguous((*shape, weight.geometry.shape[1]))
-        plan = planned(name, lambda: (layout, out.strides, out, 0), [indices.geometry.numel])
-    result = empty(weight.key, plan.value)
-    if plan.value.numel:
-        run("index_get", plan, weight, result, (indices,), "index out of range in self: {bad} for {size} rows")
-    return result
+def embedding(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    message = "index out of range in self: {bad} for {size} rows"
+
+    def launch(weight: Tensor, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+        if not indices.geometry.contiguous:
+            indices = indices.contiguous()
+        plan = _plans.get(("embedding", weight.geometry, indices.geometry))
+        if plan is None:
+            shape = indices.geometry.shape
+            layout = _layout(weight.geometry, [(0, shape, indices.geometry.strides)])
+            out = contiguous((*shape, weight.geometry.shape[1]))
+            name = ("embedding", weight.geometry, indices.geometry)
+            plan = planned(name, lambda: (layout, out.strides, out, 0), [indices.geometry.numel])
+        return read(weight, plan, (indices,), message)
+
+    return launch
 
 
 KERNELS: Final[dict[str, Any]] = {
-    "gather": Kernel(gather),
+    "gather": Read(gather),
     "scatter_": Kernel(scatter_),
-    "index_select": Kernel(index_select),
+    "index_select": Read(index_select),
     "index_add_": Kernel(_into_slices("index_add", 0, ShapeError)),
     "index_copy_": Kernel(_into_slices("index_put", 0, BoundsError, "index_copy_(): ")),
     "index_fill_": Kernel(_into_slices("index_put", WRAP, BoundsError)),
     "take": Kernel(take),
     "put_": Kernel(put_),
-    "index": Kernel(index),
+    "index": Read(index),
     "index_put_": Kernel(index_put_),
-    "embedding": Kernel(embedding),
+    "embedding": Read(embedding),
 }
