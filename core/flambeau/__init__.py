@@ -35,7 +35,7 @@ from .ops import arithmetic, conversion, creation, gather, indexing, joining, li
 from .ops import dropout as _dropout, embedding as _embedding
 from .ops import extrema as _extrema, normalization as _normalization, order as _order, scan as _scan, softmax as _softmax
 from .ops import loss as _loss, margin as _margin, recurrent as _recurrent
-from .ops import convolution as _convolution, einsum as _einsum, padding as _padding, pooling as _pooling
+from .ops import convolution as _convolution, einsum as _einsum, padding as _padding, pooling as _pooling, resampling as _resampling
 from .ops.arithmetic import add
 from .ops.creation import (
     as_tensor,
