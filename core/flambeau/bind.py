@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from . import printing
-from .dispatch.operator import Operator, operators
+from .dispatch.operator import Operator, offers, operators
 from .dispatch.pointwise import finish_out
 from .errors import ArgumentTypeError
 from .ops import conversion, creation, indexing, properties, splitting
@@ -40,6 +40,9 @@ def bind() -> None:
         setattr(Tensor, f"__{kind.__name__}__", conversion._scalar(kind))
     for op in operators.values():
         _bind_operator(op)
+    for offer in offers:
+        if offer.method:
+            setattr(Tensor, offer.name, offer.function)
 
 
 def _bind_operator(op: Operator) -> None:
@@ -80,6 +83,10 @@ def namespace(module: ModuleType | dict[str, Any], name: str) -> list[str]:
             short = op.name.rpartition(".")[2]  # two namespaces may use one name for different operators
             target[short] = op.function
             found.append(short)
+    for offer in offers:
+        if name in offer.namespaces:
+            target[offer.name] = offer.function
+            found.append(offer.name)
     return found
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Leaf, Plan, edge, record, record_inplace, tracked
@@ -25,7 +25,7 @@ from ..key import Key
 from ..tensor import Tensor, make, touch
 from .providers import Kernel, registry
 
-__all__ = ["Declared", "Operator", "composite", "operators", "primitive", "view_op"]
+__all__ = ["Declared", "Offer", "Operator", "composite", "offer", "offers", "operators", "primitive", "view_op"]
 
 #: Every declared operator by name.
 operators: Final[dict[str, Operator]] = {}
@@ -288,6 +288,32 @@ def _runner(
         return laid
 
     return flat
+
+
+class Offer(NamedTuple):
+    """A public function that is no operator itself: it chooses among operators by its arguments."""
+
+    name: str
+    function: Callable[..., Any]
+    namespaces: tuple[str, ...]
+    method: bool
+
+
+#: Every :class:`Offer`, in the order of definition; bind.py hangs them after the operators.
+offers: Final[list[Offer]] = []
+
+
+def offer(
+    *, name: str | None = None, namespaces: str | Sequence[str] = "", method: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Offer a plain function in public namespaces and as a method, under its own or another name."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        public = name or function.__name__
+        offers.append(Offer(public, function, (namespaces,) if isinstance(namespaces, str) else tuple(namespaces), method))
+        return function
+
+    return declare
 
 
 # ---------------------------------------------------------------- the decorators

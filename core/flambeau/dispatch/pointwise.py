@@ -317,8 +317,49 @@ def _unary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return call, call_
 
 
+def _quick(rule: Pointwise) -> Callable[[Sequence[Any]], Tensor]:
+    """The straight way for any number of operands: tensors of one key, and numbers that keep its dtype."""
+    op, table, general = rule.op, rule.op.table, rule.general
+    subclasses = Tensor.subclasses
+    direct = rule.promote is not FLOAT and rule.check is None
+
+    def run(operands: Sequence[Any]) -> Tensor:
+        key: Key | None = None
+        for each in operands:
+            kind = type(each)
+            if kind is Tensor or kind in subclasses:
+                key = each.key
+                break
+        if key is None:
+            return general(operands)
+        kernel = table.get(key)
+        if kernel is None or not (direct or key.dtype.category == 2):
+            return general(operands)
+        constants, keeps = key.constants, key.keeps
+        history, tensors = False, []
+        for each in operands:
+            kind = type(each)
+            if kind is Tensor or kind in subclasses:
+                if each.key is not key:
+                    return general(operands)
+                history = history or each.node is not None
+                tensors.append(each)
+            elif kind in keeps:
+                number = constants.get(each or repr(each))
+                tensors.append(constant(key, each) if number is None else number)
+            else:
+                return general(operands)
+        result: Tensor = kernel(*tensors)
+        if history and mode.enabled and op.differentiable is not False:
+            record(op, tuple(operands), result)
+        return result
+
+    return run
+
+
 def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
     op, table, general, inplace = rule.op, rule.op.table, rule.general, rule.inplace
+    several = _quick(rule)
     subclasses = Tensor.subclasses
     direct = rule.promote is not FLOAT and rule.check is None
 
@@ -350,6 +391,7 @@ def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
             except AttributeError:
                 if isinstance(self, Tensor):
                     raise
+                return several((self, other))  # a number first
         return general((self, other), out)
 
     def call_(self: Tensor, other: Any) -> Tensor:
@@ -375,10 +417,10 @@ def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _ternary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    general, inplace = rule.general, rule.inplace
+    several, general, inplace = _quick(rule), rule.general, rule.inplace
 
     def call(self: Any, a: Any, b: Any, *, out: Tensor | None = None) -> Tensor:
-        return general((self, a, b), out)
+        return several((self, a, b)) if out is None else general((self, a, b), out)
 
     def call_(self: Tensor, a: Any, b: Any) -> Tensor:
         return inplace(self, (a, b))
@@ -387,10 +429,10 @@ def _ternary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _quaternary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    general, inplace = rule.general, rule.inplace
+    several, general, inplace = _quick(rule), rule.general, rule.inplace
 
     def call(self: Any, a: Any, b: Any, c: Any, *, out: Tensor | None = None) -> Tensor:
-        return general((self, a, b, c), out)
+        return several((self, a, b, c)) if out is None else general((self, a, b, c), out)
 
     def call_(self: Tensor, a: Any, b: Any, c: Any) -> Tensor:
         return inplace(self, (a, b, c))
