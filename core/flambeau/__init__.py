@@ -6,7 +6,7 @@ kernels come from backends installed beside it (``pip install flambeau-cpu``).
 
 import importlib
 
-from . import autograd, random
+from . import autograd, ops, random
 from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .bind import bind, namespace
 from .device import device
@@ -31,12 +31,6 @@ from .dtype import (
 from .geometry import Size, broadcast_shapes
 from .layout import layout, sparse_coo, strided
 from .generator import Generator
-from .ops import arithmetic, conversion, creation, gather, indexing, joining, linalg, linear as _linear, masking, reduction, views
-from .ops import dropout as _dropout, embedding as _embedding
-from .ops import extrema as _extrema, normalization as _normalization, order as _order, scan as _scan, softmax as _softmax
-from .ops import loss as _loss, margin as _margin, recurrent as _recurrent
-from .ops import convolution as _convolution, einsum as _einsum, padding as _padding, pooling as _pooling, resampling as _resampling
-from .ops.arithmetic import add
 from .ops.creation import (
     as_tensor,
     empty,

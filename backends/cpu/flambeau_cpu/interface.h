@@ -13,6 +13,7 @@ int64_t fb_draw(const fb_kernel *kernel, int64_t n, void *out, int64_t seed, int
 void fb_run1(const fb_kernel *kernel, int64_t n, void *out);
 void fb_run2(const fb_kernel *kernel, int64_t n, void *out, void *a);
 void fb_run3(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b);
+void fb_spread2(const fb_kernel *kernel, int64_t n, void *out, void *a);
 void fb_spread3(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b, int repeated);
 void fb_run4(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b, void *c);
 void fb_walk(const fb_kernel *kernel, const int64_t *plan, void *out, void *a, void *b, void *c, void *d);

@@ -109,7 +109,7 @@ class Loop:
         if kernel is None:
             return None
         out_key = key if self.result is None else key.of(self.result)
-        return (_unary, _binary, _many, _many)[self.operands - 1](kernel, out_key)
+        return (_unary, _binary)[self.operands - 1](kernel, out_key) if self.operands < 3 else _many(kernel, out_key)
 
     def source(self) -> str:
         return f"flambeau_cpu/kernels ({self.name})"

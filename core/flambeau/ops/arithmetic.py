@@ -82,7 +82,7 @@ def add(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
     """
     if legacy:
         alpha, (other,) = other, legacy
-    if alpha is not 1:  # noqa: F632  (True is 1, too)
+    if type(alpha) is not int or alpha != 1:
         _check_alpha("add", alpha, self, other)
     if alpha == 1:
         return cast(Tensor, plus(self, other, out=out))
@@ -94,7 +94,7 @@ def add_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
     if legacy:
         alpha, (other,) = other, legacy
-    if alpha is 1:  # noqa: F632
+    if type(alpha) is int and alpha == 1:
         return cast(Tensor, _plus_in_place(self, other))
     _check_alpha("add_", alpha, self, other)
     return cast(Tensor, _add_scaled_in_place(self, other, alpha))
@@ -105,7 +105,7 @@ def sub(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
     """Return ``self - alpha * other``, broadcast together; the arguments are those of :func:`add`."""
     if legacy:
         alpha, (other,) = other, legacy
-    if alpha is not 1:  # noqa: F632
+    if type(alpha) is not int or alpha != 1:
         _check_alpha("sub", alpha, self, other)
     if alpha == 1:
         return cast(Tensor, minus(self, other, out=out))
@@ -117,7 +117,7 @@ def sub_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
     if legacy:
         alpha, (other,) = other, legacy
-    if alpha is 1:  # noqa: F632
+    if type(alpha) is int and alpha == 1:
         return cast(Tensor, _minus_in_place(self, other))
     _check_alpha("sub_", alpha, self, other)
     return cast(Tensor, _add_scaled_in_place(self, other, -alpha))

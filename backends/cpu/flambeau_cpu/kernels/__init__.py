@@ -10,10 +10,9 @@ __all__ = ["KERNELS"]
 
 
 def _collect() -> dict[str, Any]:
-    found: dict[str, Any] = dict(import_module(f"{__name__}.provisional").KERNELS)
+    found: dict[str, Any] = {}
     for module in sorted(each.name for each in iter_modules(__path__)):
-        if module != "provisional":
-            found.update(getattr(import_module(f"{__name__}.{module}"), "KERNELS", {}))
+        found.update(getattr(import_module(f"{__name__}.{module}"), "KERNELS", {}))
     return found
 
 

@@ -39,6 +39,11 @@ void fb_run3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b) {
     contiguous(kernel, n, p, 3, 0);
 }
 
+void fb_spread2(const fb_kernel *kernel, i64 n, void *out, void *a) {
+    char *const p[] = {out, a};
+    contiguous(kernel, n, p, 2, 2);
+}
+
 void fb_spread3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, int repeated) {
     char *const p[] = {out, a, b};
     contiguous(kernel, n, p, 3, repeated);

@@ -16,6 +16,7 @@ i64 fb_draw(const fb_kernel *kernel, i64 n, void *out, i64 seed, i64 offset, dou
 void fb_run1(const fb_kernel *kernel, i64 n, void *out);
 void fb_run2(const fb_kernel *kernel, i64 n, void *out, void *a);
 void fb_run3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b);
+void fb_spread2(const fb_kernel *kernel, i64 n, void *out, void *a);
 void fb_spread3(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, int repeated);
 void fb_run4(const fb_kernel *kernel, i64 n, void *out, void *a, void *b, void *c);
 void fb_walk(const fb_kernel *kernel, const i64 *plan, void *out, void *a, void *b, void *c, void *d);
