@@ -4,7 +4,7 @@
 kernels come from backends installed beside it (``pip install flambeau-cpu``).
 """
 
-import importlib
+import importlib.util
 
 from . import autograd, ops, random
 from .autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -29,7 +29,7 @@ from .dtype import (
     uint8,
 )
 from .geometry import Size, broadcast_shapes
-from .layout import layout, sparse_coo, strided
+from .layout import channels_last, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided
 from .generator import Generator
 from .ops.creation import (
     as_tensor,
@@ -61,15 +61,16 @@ cfloat, cdouble = complex64, complex128
 
 
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
-_PARTS = ("backends", "distributions", "jit", "legacy", "linalg", "multiprocessing", "nn", "onnx", "optim", "utils")
+_PARTS = ("backends", "legacy", "nn", "optim", "utils")
 
 
 def __getattr__(name: str) -> object:
-    if name in _PARTS:
+    if name in _PARTS and importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
 
 
 bind()
+resize_as_ = getattr(Tensor, "resize_as_")  # noqa: B009
 autograd.complete()
 namespace(globals(), "")

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..dispatch.operator import offer
+from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, pointwise, result_type
 from ..dtype import bool_
 from ..dtype import dtype as Dtype
@@ -353,6 +353,16 @@ atan2.gradient(
     other=lambda grad, self, other: -grad * (self / (self * self + other * other)),
 )
 atan2.reference(np.arctan2)
+
+
+@composite(inplace="xlogy_")
+def xlogy(self: Any, other: Any) -> Tensor:
+    """``self * log(other)``, and 0 where ``self`` is 0 (unless ``other`` is NaN)."""
+    a, b = (each if isinstance(each, Tensor) else cast(Any, [x for x in (self, other) if isinstance(x, Tensor)][0]).new_full((), each) for each in (self, other))
+    a, b = cast(Any, a), cast(Any, b)
+    product = a * b.log()
+    return product.masked_fill(((a == 0) & ~(b != b)).expand(product.shape), 0)  # type: ignore[no-any-return]
+
 
 # ---------------------------------------------------------------- the greater and the lesser
 
