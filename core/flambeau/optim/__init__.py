@@ -1,0 +1,21 @@
+"""Optimisers: they change parameters by their gradients."""
+
+from . import lr_scheduler
+from .adam import Adam, Adamax, AdamW
+from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
+from .optimizer import Optimizer
+from .sgd import SGD
+
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Optimizer",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+]

@@ -1,0 +1,90 @@
+"""Adam and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..ops.optimizer import adam_step_
+from .optimizer import Optimizer, check_range
+
+__all__ = ["Adam", "AdamW", "Adamax"]
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015).
+
+    Args:
+        params: tensors or groups.
+        lr: learning rate, at least 0.
+        betas: how much of the mean and of the mean square of the gradient is kept, in [0, 1).
+        eps: added to the denominator, at least 0.
+        weight_decay: factor of the parameter that is added to its gradient.
+        amsgrad: divide by the largest mean square so far (Reddi et al., 2018).
+    """
+
+    decoupled = False
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, amsgrad: bool = False,
+    ) -> None:  # fmt: skip
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        super().__init__(params, defaults)
+
+    def check(self, group: dict[str, Any]) -> None:
+        check_range("learning rate", group["lr"], 0.0)
+        check_range("epsilon value", group["eps"], 0.0)
+        check_range("beta parameter at index 0", group["betas"][0], 0.0, 1.0)
+        check_range("beta parameter at index 1", group["betas"][1], 0.0, 1.0)
+        check_range("weight_decay value", group["weight_decay"], 0.0)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if not state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_avg_sq"] = grad.new_zeros(param.shape), grad.new_zeros(param.shape)
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = grad.new_zeros(param.shape)
+        state["step"] = step = state["step"] + 1
+        beta1, beta2 = group["betas"]
+        adam_step_.run(
+            param, grad, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"), group["lr"], beta1, beta2,
+            group["eps"], group["weight_decay"], self.decoupled, step,
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019); arguments as for :class:`Adam`."""
+
+    decoupled = True
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
+
+
+class Adamax(Optimizer):
+    """Adam with the largest gradient in place of the mean square (Kingma and Ba, 2015, section 7)."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    check = Adam.check
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if not state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_inf"] = grad.new_zeros(param.shape), grad.new_zeros(param.shape)
+        state["step"] = step = state["step"] + 1
+        beta1, beta2 = group["betas"]
+        if group["weight_decay"]:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        mean, most = state["exp_avg"], state["exp_inf"]
+        mean.mul_(beta1).add_(grad, alpha=1 - beta1)
+        most.copy_((most * beta2).maximum(grad.abs() + group["eps"]))
+        param.addcdiv_(mean, most, value=-group["lr"] / (1 - beta1**step))

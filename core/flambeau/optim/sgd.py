@@ -1,0 +1,55 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import ArgumentError
+from ..ops.optimizer import sgd_step_
+from .optimizer import Optimizer, check_range
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked (Sutskever et al., 2013).
+
+    Args:
+        params: tensors or groups.
+        lr: learning rate, at least 0.
+        momentum: how much of the last step is kept, at least 0.
+        dampening: how much of the gradient momentum leaves out.
+        weight_decay: factor of the parameter that is added to its gradient.
+        nesterov: look ahead along the momentum; needs momentum and no dampening.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: float = 0, nesterov: bool = False,
+    ) -> None:  # fmt: skip
+        defaults = {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def check(self, group: dict[str, Any]) -> None:
+        check_range("learning rate", group["lr"], 0.0)
+        check_range("momentum value", group["momentum"], 0.0)
+        check_range("weight_decay value", group["weight_decay"], 0.0)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ArgumentError(
+                f"Nesterov momentum requires a momentum and zero dampening, got {group['momentum']} and {group['dampening']}."
+            )
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        momentum = group["momentum"]
+        buffer, first = None, False
+        if momentum:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                first = True
+                buffer = state["momentum_buffer"] = grad.new_zeros(param.shape)
+        sgd_step_.run(
+            param, grad, buffer, group["lr"], momentum, group["dampening"], group["weight_decay"], group["nesterov"], first
+        )
