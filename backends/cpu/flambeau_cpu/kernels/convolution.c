@@ -7,12 +7,16 @@
 #define T float
 #define N(name) name##_f32
 #include "tile.h"
+#include "columns.h"
+#include "bands.h"
 #include "convolve.h"
 #undef T
 #undef N
 #define T double
 #define N(name) name##_f64
 #include "tile.h"
+#include "columns.h"
+#include "bands.h"
 #include "convolve.h"
 #undef T
 #undef N
@@ -20,6 +24,8 @@
 #define T uint64_t /* unsigned: wraps around as signed integers do, without undefined behaviour */
 #define N(name) name##_i64
 #include "tile.h"
+#include "columns.h"
+#include "bands.h"
 #include "convolve.h"
 #undef T
 #undef N

@@ -36,6 +36,18 @@ static inline void N(store)(const N(target) *t, i64 row, i64 column, i64 rows, i
         for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH)
             if (first) for (i64 j = 0; j < columns; j++) c[j * ccs] = acc[j];
             else for (i64 j = 0; j < columns; j++) c[j * ccs] += acc[j];
+    } else if (ccs == 1 && columns == WIDTH && t->bcs <= 1) { /* the usual bias: a row, a matrix or one number per row */
+        const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
+        N(vec) alpha = t->alpha - (N(vec)){0}, beta = t->beta - (N(vec)){0};
+        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH, bias += bias ? t->brs : 0)
+            for (i64 v = 0; v < WIDTH; v += LANES) {
+                N(vec) sum = *(const N(loose) *)(acc + v);
+                if (!first) sum += *(const N(loose) *)(c + v);
+                sum *= alpha;
+                if (bias && t->bcs) sum += beta * *(const N(loose) *)(bias + v);
+                else if (bias) sum += beta * bias[0];
+                *(N(loose) *)(c + v) = sum;
+            }
     } else {
         const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
         T alpha = t->alpha, beta = t->beta;
