@@ -131,12 +131,17 @@ def as_strided_scatter(
     return cast(Tensor, result)
 
 
-as_strided_scatter.gradient(
-    self=lambda grad, size, stride, storage_offset, src_shape: grad.contiguous().as_strided_scatter(
-        grad.new_zeros(src_shape), size, stride, storage_offset
-    ),
-    src=lambda grad, size, stride, storage_offset: grad.contiguous().as_strided(size, stride, storage_offset),
-)
+def _kept_gradient(grad: Any, size: Any, stride: Any, storage_offset: int, src_shape: Any) -> Any:
+    grad = grad.contiguous()  # which may itself begin inside of its storage
+    return grad.as_strided_scatter(grad.new_zeros(src_shape), size, stride, grad.offset + storage_offset)
+
+
+def _written_gradient(grad: Any, size: Any, stride: Any, storage_offset: int) -> Any:
+    grad = grad.contiguous()
+    return grad.as_strided(size, stride, grad.offset + storage_offset)
+
+
+as_strided_scatter.gradient(self=_kept_gradient, src=_written_gradient)
 
 
 def _rebuild(view: Tensor) -> Node:
