@@ -26,6 +26,7 @@ from . import (
     pooling,
     properties,
     random,
+    randomised,
     ranges,
     recurrent,
     reduction,

@@ -14,11 +14,12 @@ from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import result_type
 from ..dtype import float32, int64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
-from ..geometry import broadcast_shapes, contiguous
+from ..geometry import Geometry, broadcast_shapes, contiguous
 from ..tensor import Tensor, empty
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "l1_loss", "mse_loss", "nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "l1_loss",
+    "mse_loss", "nll_loss",
     "reduce_loss", "reduction_of", "same_shape", "smooth_l1_loss",
 ]  # fmt: skip
 
@@ -26,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MEAN: Final = "mean"
 REDUCTIONS: Final = ("none", "mean", "sum")
+_MOST_FITS: Final = 1024
 
 
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
@@ -192,7 +194,8 @@ def _paired(
         same_shape(name, input, target)
     if input.geometry.shape != target.geometry.shape:
         warnings.warn(
-            f"Using a target size ({list(target.shape)}) that is different to the input size ({list(input.shape)}) in {name}. "
+            f"Using a target size ({list(target.shape)}) that is different to the input size "
+            f"({list(input.shape)}) in {name}. "
             "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             UserWarning,
             stacklevel=3,
@@ -205,7 +208,9 @@ def _paired(
     if weight is None:
         return cast(Tensor, pair_loss(input, target, kind, reduction, parameter))
     if weight.shape != input.shape:
-        raise ArgumentError(f"{name}: Weights and input must have the same size, got {list(weight.shape)} and {list(input.shape)}.")
+        raise ArgumentError(
+            f"{name}: Weights and input must have the same size, got {list(weight.shape)} and {list(input.shape)}."
+        )
     values = pair_loss(input, target, kind, "none", parameter) * weight
     return cast(Tensor, values.sum() / weight.sum() if reduction == MEAN else reduce_loss(values, reduction))
 
@@ -261,7 +266,9 @@ def smooth_l1_loss(
     if beta < 0:
         raise ShapeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
     kind = "smooth_l1" if beta else "l1"
-    return _paired("smooth_l1_loss", kind, input, target, None, reduction_of(reduction, size_average, reduce), float(beta))
+    return _paired(
+        "smooth_l1_loss", kind, input, target, None, reduction_of(reduction, size_average, reduce), float(beta)
+    )
 
 
 @_loss
@@ -299,7 +306,8 @@ def binary_cross_entropy(
     reduction = reduction_of(reduction, size_average, reduce)
     if not isinstance(target, Tensor) or input.geometry.shape != target.geometry.shape:
         raise ArgumentError(
-            f"Using a target size ({list(target.shape)}) that is different to the input size ({list(input.shape)}) is deprecated. "
+            f"Using a target size ({list(target.shape)}) that is different to the input size "
+            f"({list(input.shape)}) is deprecated. "
             "Please ensure they have the same size."
         )
     each = "none" if weight is not None else reduction
@@ -336,9 +344,7 @@ def binary_cross_entropy_with_logits(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if not isinstance(target, Tensor) or input.geometry.shape != target.geometry.shape:
-        raise ArgumentError(
-            f"Target size ({list(target.shape)}) must be the same as input size ({list(input.shape)})."
-        )
+        raise ArgumentError(f"Target size ({list(target.shape)}) must be the same as input size ({list(input.shape)}).")
     if pos_weight is None and weight is None:
         return _paired("binary_cross_entropy_with_logits", "bce_logits", input, target, None, reduction)
     values: Any = _paired("binary_cross_entropy_with_logits", "bce_logits", input, target, None, "none")
@@ -358,7 +364,13 @@ def _any(tensor: Tensor) -> Any:
 
 @primitive("self target weight? scratch | normalise reduction ignore_index", method=False, namespaces=())
 def class_loss(
-    self: Tensor, target: Tensor, weight: Tensor | None, scratch: Tensor, normalise: bool, reduction: str, ignore_index: int
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    scratch: Tensor,
+    normalise: bool,
+    reduction: str,
+    ignore_index: int,
 ) -> Any:
     """The negated score, or log-softmax of the scores, of each target class.
 
@@ -373,7 +385,9 @@ def class_loss(
 
 
 @class_loss.composite
-def _class_loss(self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int) -> Any:
+def _class_loss(
+    self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
+) -> Any:
     factors = _factors(self, target, weight, ignore_index)
     safe = target.masked_fill(target == ignore_index, 0).unsqueeze(1)
     values = -(self.log_softmax(1) if normalise else self).gather(1, safe).squeeze(1) * factors
@@ -440,36 +454,64 @@ def _(
     return along, bent, None, None, None
 
 
-def _class_loss_of(name: str, input: Any, target: Any, weight: Any, normalise: bool, reduction: str, ignore_index: int) -> Any:
+#: geometries of scores and targets that fit, with that of the scratch memory
+_fits: Final[dict[tuple[Geometry, Geometry], Geometry]] = {}
+
+
+def _class_loss_of(
+    name: str, input: Any, target: Any, weight: Any, normalise: bool, reduction: str, ignore_index: int
+) -> Any:
     """Check, bring to (N, C, ...) and (N, ...), compute."""
-    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
-        raise ArgumentTypeError(f"{name}(): expected tensors, got {type(input).__name__} and {type(target).__name__}.")
-    key, shape, wanted = input.key, input.geometry.shape, target.geometry.shape
-    if not shape:
-        raise ShapeError(f"{name}: expected input (C), (N, C) or (N, C, d1, ...), got a 0-dim tensor.")
-    classes = shape[1] if len(shape) > 1 else shape[0]
-    if (shape[:1] + shape[2:] if len(shape) > 1 else ()) != wanted:
-        problem = ArgumentError if len(shape) != len(wanted) + 1 or shape[0] != wanted[0] else ShapeError
-        raise problem(
-            f"{name}: expected a target of shape {[*shape[:1], *shape[2:]] if len(shape) > 1 else []} for input {list(shape)}, "
-            f"got {list(wanted)}.\nThe target has the input's shape without the classes (dimension 1)."
-        )
+    try:
+        key, geometry = input.key, input.geometry
+        fits = _fits.get((geometry, target.geometry))
+    except AttributeError:
+        raise ArgumentTypeError(
+            f"{name}(): expected tensors, got {type(input).__name__} and {type(target).__name__}."
+        ) from None
+    if fits is None:
+        fits = _check_classes(name, geometry, target.geometry)
     if target.key.dtype is not int64:
         if target.key.dtype is not uint8:
-            raise DtypeError(f"{name}: expected target of dtype int64 (class numbers), got {target.dtype.name}.\nUse target.long().")
-        target = target.to(dtype=int64)  # type: ignore[attr-defined]
-    if weight is not None and (weight.geometry.shape != (classes,) or weight.key is not key):
-        raise ShapeError(
-            f"{name}: weight tensor should be defined either for all {classes} classes or no classes, with the input's dtype "
-            f"{key.dtype.name}; got {weight.dtype.name}{list(weight.shape)}."
-        )
+            raise DtypeError(
+                f"{name}: expected target of dtype int64 (class numbers), got {target.dtype.name}.\nUse target.long()."
+            )
+        target = target.to(dtype=int64)
+    if weight is not None:
+        classes = geometry.shape[geometry.ndim > 1]
+        if weight.geometry.shape != (classes,) or weight.key is not key:
+            raise ShapeError(
+                f"{name}: weight tensor should be defined either for all {classes} classes or no classes, with "
+                f"the input's "
+                f"dtype {key.dtype.name}; got {weight.dtype.name}{list(weight.shape)}."
+            )
     if key.dtype.category != 2:
         raise DtypeError(f'"{name}" not implemented for {key.dtype.name}: expected floating-point scores.')
-    if len(shape) == 1:
-        input, target = input.unsqueeze(0), target.unsqueeze(0)  # type: ignore[attr-defined]
-    scratch = empty(key if key.dtype.itemsize >= 4 else key.of(float32), contiguous((target.geometry.numel + 1,)))
-    result = class_loss.run(input, target, weight, scratch, normalise, reduction, ignore_index)
-    return result.squeeze(0) if len(shape) == 1 and reduction == "none" else result
+    scratch = empty(key if key.dtype.itemsize >= 4 else key.of(float32), fits)
+    if geometry.ndim > 1:
+        return class_loss.run(input, target, weight, scratch, normalise, reduction, ignore_index)
+    result = class_loss.run(
+        input.unsqueeze(0), target.unsqueeze(0), weight, scratch, normalise, reduction, ignore_index
+    )
+    return result.squeeze(0) if reduction == "none" else result
+
+
+def _check_classes(name: str, input: Geometry, target: Geometry) -> Geometry:
+    shape, wanted = tuple(input.shape), tuple(target.shape)
+    if not shape:
+        raise ShapeError(f"{name}: expected input (C), (N, C) or (N, C, d1, ...), got a 0-dim tensor.")
+    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if expected != wanted:
+        # PyTorch's types: a wrong batch size is a ValueError, other wrong sizes are RuntimeErrors.
+        problem = ArgumentError if len(shape) != len(wanted) + 1 or shape[0] != wanted[0] else ShapeError
+        raise problem(
+            f"{name}: expected a target of shape {list(expected)} for input {list(shape)}, got {list(wanted)}.\n"
+            "The target has the input's shape without the classes (dimension 1)."
+        )
+    if len(_fits) > _MOST_FITS:
+        _fits.clear()
+    _fits[input, target] = found = contiguous((target.numel + 1,))
+    return found
 
 
 @_loss

@@ -49,7 +49,10 @@ def kl_div(
     reduction = "sum" if batchmean else reduction_of(reduction, size_average, reduce)
     x: Any = input
     t: Any = target
-    values = t.exp() * (t - x) if log_target else t.xlogy(t) - t * x
+    if log_target:
+        values = t.exp() * (t - x)
+    else:
+        values = t * t.masked_fill(t == 0, 1).log() - t * x  # 0 log(0) is 0
     reduced = reduce_loss(values, reduction)
     return reduced / x.shape[0] if batchmean and x.geometry.ndim else reduced  # type: ignore[no-any-return]
 
@@ -97,7 +100,9 @@ def gaussian_nll_loss(
         if v.shape == x.shape[:-1]:
             v = v.unsqueeze(-1)
         elif v.geometry.ndim != x.geometry.ndim or v.shape[:-1] != x.shape[:-1] or v.shape[-1] != 1:
-            raise ArgumentError(f"var is of incorrect size: expected {list(x.shape)} or one less dimension, got {list(v.shape)}.")
+            raise ArgumentError(
+                f"var is of incorrect size: expected {list(x.shape)} or one less dimension, got {list(v.shape)}."
+            )
     if bool((v < 0).any()):
         raise ArgumentError("var has negative entry/entries")
     v = v + (v.detach().clamp(min=eps) - v.detach())  # the bound does not touch the gradient
@@ -184,10 +189,13 @@ def multi_margin_loss(
     t = t.reshape(-1) if single else t
     if x.geometry.ndim != 2 or x.shape[1] == 0 or t.shape != x.shape[:1]:
         raise ShapeError(
-            f"multi_margin_loss: expected input (N, C) or (C) and target (N) or (), got {list(input.shape)} and {list(target.shape)}."
+            f"multi_margin_loss: expected input (N, C) or (C) and target (N) or (), got {list(input.shape)} and "
+            f"{list(target.shape)}."
         )
     if weight is not None and weight.shape != x.shape[1:]:
-        raise ShapeError(f"multi_margin_loss: inconsistent weight size, expected [{x.shape[1]}], got {list(weight.shape)}.")
+        raise ShapeError(
+            f"multi_margin_loss: inconsistent weight size, expected [{x.shape[1]}], got {list(weight.shape)}."
+        )
     at = t.unsqueeze(1)
     gaps = (margin - x.gather(1, at) + x).clamp(min=0)
     if p == 2:
@@ -217,13 +225,17 @@ def multilabel_margin_loss(
     x: Any = input
     t: Any = target
     if x.shape != t.shape or x.geometry.ndim > 2 or x.geometry.numel == 0 and x.shape[-1:] == (0,):
-        raise ShapeError(f"multilabel_margin_loss: inconsistent target size: {list(t.shape)} for input of size: {list(x.shape)}.")
+        raise ShapeError(
+            f"multilabel_margin_loss: inconsistent target size: {list(t.shape)} for input of size: {list(x.shape)}."
+        )
     single = x.geometry.ndim < 2
     if single:
         x, t = x.reshape(1, -1), t.reshape(1, -1)
     classes = x.shape[1]
     if x.geometry.numel and (int(t.min()) < -1 or int(t.max()) >= classes):
-        raise ShapeError(f"multilabel_margin_loss: target out of range, expected class numbers below {classes} and -1 to end.")
+        raise ShapeError(
+            f"multilabel_margin_loss: target out of range, expected class numbers below {classes} and -1 to end."
+        )
     valid = (t < 0).to(dtype=t.dtype).cumsum(1) == 0
     safe = t.masked_fill(~valid, 0)
     wanted = t.new_zeros(t.shape).scatter_add(1, safe, valid.to(dtype=t.dtype)) > 0
@@ -306,7 +318,8 @@ def cosine_embedding_loss(
     if ndim > 1 or a.geometry.ndim != ndim + 1 or b.geometry.ndim != ndim + 1:
         expected = "1D input tensors for a 0D target" if ndim == 0 else "2D input tensors for a 1D target"
         raise ShapeError(
-            f"cosine_embedding_loss: expected {expected}, got inputs {list(a.shape)}, {list(b.shape)} and target {list(t.shape)}."
+            f"cosine_embedding_loss: expected {expected}, got inputs {list(a.shape)}, {list(b.shape)} and "
+            f"target {list(t.shape)}."
         )
     cos = _cosine(a, b, ndim)
     values = (1 - cos).masked_fill(t != 1, 0) + (cos - margin).clamp(min=0).masked_fill(t != -1, 0)
@@ -357,7 +370,9 @@ def triplet_margin_with_distance_loss(
     return _triplet(anchor, positive, negative, distance, margin, swap, reduction_of(reduction))  # type: ignore[no-any-return]
 
 
-def _triplet(anchor: Any, positive: Any, negative: Any, distance: Any, margin: float, swap: bool, reduction: str) -> Any:
+def _triplet(
+    anchor: Any, positive: Any, negative: Any, distance: Any, margin: float, swap: bool, reduction: str
+) -> Any:
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

@@ -123,7 +123,8 @@ _backward.nondifferentiable()
 
 
 def _differentiated(
-    grads: Sequence[Any], inputs: Sequence[Any], kind: str, sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool],
+    grads: Sequence[Any], inputs: Sequence[Any], kind: str, sizes: tuple[int, ...], reverse: bool,
+    needs: Sequence[bool],
     again: bool,
 ) -> list[Any]:  # fmt: skip
     """The gradients by running the steps one by one; differentiable themselves if ``again``."""

@@ -2,7 +2,7 @@
 #include "vectormath.h"
 
 enum { NONE, MEAN, SUM };           /* how the values are reduced */
-enum { STEP = 256, CHUNK = 16384, TILE = 64, LANES = 16 };
+enum { STEP = 256, CHUNK = 16384, TILE = 64, LANES = 16, FEW = 32 };
 
 /* Fixed lanes, so that the sum does not depend on the instruction set's width more than it must. */
 #define LANED(s, C) \
@@ -98,20 +98,28 @@ enum { STEP = 256, CHUNK = 16384, TILE = 64, LANES = 16 };
  * scratch: the log of the sum of exp(x) for each target, and the total weight.
  * Returns 1 + the position of a target that is no class. */
 #define CLASSES(s, T, C, LOAD, STORE, EXP, LOG) \
-    static C log_sum_##s(const T *x, i64 classes) { \
+    /* One row: its largest score, and the sum of exp(score - largest). */ \
+    static C shifted_sum_##s(const T *x, i64 classes, C *largest) { \
         C top = -INFINITY, sum = 0, v[STEP], best[LANES]; \
         i64 c = 0; \
         for (int k = 0; k < LANES; k++) best[k] = -INFINITY; \
         for (; c + LANES <= classes; c += LANES) \
             for (int k = 0; k < LANES; k++) { C a = LOAD(x[c + k]); best[k] = a > best[k] ? a : best[k]; } \
         for (; c < classes; c++) { C a = LOAD(x[c]); top = a > top ? a : top; } \
-        for (int k = 0; k < LANES; k++) top = best[k] > top ? best[k] : top; \
+        for (int half = LANES / 2; half; half /= 2) \
+            for (int k = 0; k < half; k++) best[k] = best[k] > best[k + half] ? best[k] : best[k + half]; \
+        *largest = top = best[0] > top ? best[0] : top; \
         for (c = 0; c < classes; c += STEP) { \
             i64 count = classes - c < STEP ? classes - c : STEP; \
             for (i64 k = 0; k < count; k++) v[k] = EXP(LOAD(x[c + k]) - top); \
             sum += total_##s(v, count); \
         } \
-        return top + LOG(sum); \
+        return sum; \
+    } \
+    static void log_sums_of_rows_##s(const T *x, i64 classes, i64 count, C *out) { \
+        C top[TILE], sum[TILE]; \
+        for (i64 j = 0; j < count; j++) sum[j] = shifted_sum_##s(x + j * classes, classes, top + j); \
+        for (i64 j = 0; j < count; j++) out[j] = top[j] + LOG(sum[j]); \
     } \
     static void log_sums_##s(const T *x, i64 classes, i64 inner, i64 count, C *out) { \
         C top[TILE], sum[TILE]; \
@@ -127,12 +135,21 @@ enum { STEP = 256, CHUNK = 16384, TILE = 64, LANES = 16 };
         T *out = p[0]; const T *x = p[1], *weight = p[3]; const i64 *target = p[2]; C *scratch = p[4]; \
         for (i64 i = 0; i < n; i++) \
             if (target[i] != ignored && (target[i] < 0 || target[i] >= classes)) return 1 + i; \
-        i64 tiles = inner == 1 ? 1 : (inner + TILE - 1) / TILE; \
-        if (q[5]) FB_PARALLEL_FOR(n * classes) for (i64 k = 0; k < outer * tiles; k++) { \
+        i64 tile = inner == 1 && classes > 2048 ? 1 : TILE, tiles = ((inner == 1 ? n : inner) + tile - 1) / tile; \
+        if (q[5] && inner == 1) { \
+            FB_PARALLEL_FOR(n * classes * 4) for (i64 k = 0; k < tiles; k++) { \
+                T turned[FEW * TILE]; \
+                i64 first = k * tile, count = n - first < tile ? n - first : tile; \
+                if (classes > FEW) { log_sums_of_rows_##s(x + first * classes, classes, count, scratch + first); continue; } \
+                /* Short rows: many at once, turned so that rows are lanes. */ \
+                for (i64 j = 0; j < count; j++) \
+                    for (i64 c = 0; c < classes; c++) turned[c * TILE + j] = x[(first + j) * classes + c]; \
+                log_sums_##s(turned, classes, TILE, count, scratch + first); \
+            } \
+        } else if (q[5]) FB_PARALLEL_FOR(n * classes) for (i64 k = 0; k < outer * tiles; k++) { \
             i64 o = k / tiles, first = k % tiles * TILE; \
-            if (inner == 1) scratch[o] = log_sum_##s(x + o * classes, classes); \
-            else log_sums_##s(x + o * classes * inner + first, classes, inner, inner - first < TILE ? inner - first : TILE, \
-                              scratch + o * inner + first); \
+            log_sums_##s(x + o * classes * inner + first, classes, inner, inner - first < TILE ? inner - first : TILE, \
+                         scratch + o * inner + first); \
         } \
         double sum = 0, total = 0; \
         for (i64 i = 0; i < n; i++) { \
@@ -152,22 +169,23 @@ enum { STEP = 256, CHUNK = 16384, TILE = 64, LANES = 16 };
     static i64 classes_slope_##s(void *const *p, const i64 *q) { \
         i64 outer = q[0], classes = q[1], inner = q[2], reduction = q[3], ignored = q[4], n = outer * inner; \
         T *out = p[0]; const T *grad = p[1], *x = p[2], *weight = p[4]; const i64 *target = p[3]; const C *scratch = p[5]; \
-        FB_PARALLEL_FOR(n * classes) for (i64 o = 0; o < outer; o++) { \
+        FB_PARALLEL_FOR(n * classes * 2) for (i64 o = 0; o < outer; o++) { \
             const T *xs = x + o * classes * inner; \
             T *to = out + o * classes * inner; \
             if (!q[5]) memset(to, 0, (size_t)(classes * inner) * sizeof(T)); \
             for (i64 first = 0; first < inner; first += TILE) { \
                 i64 count = inner - first < TILE ? inner - first : TILE; \
-                C scale[TILE], level[TILE]; \
+                C scale[TILE] = {0}, level[TILE]; \
                 for (i64 j = 0; j < count; j++) { \
                     i64 i = o * inner + first + j, t = target[i]; \
-                    level[j] = q[5] ? scratch[i] : 0; scale[j] = 0; \
+                    level[j] = q[5] ? scratch[i] : 0; \
                     if (t == ignored) continue; \
                     scale[j] = (weight ? LOAD(weight[t]) : 1) * LOAD(grad[reduction == NONE ? i : 0]); \
                     if (reduction == MEAN) scale[j] /= scratch[n]; \
                 } \
-                if (q[5] && inner == 1) \
-                    for (i64 c = 0; c < classes; c++) to[c] = STORE(scale[0] == 0 ? 0 : EXP(LOAD(xs[c]) - level[0]) * scale[0]); \
+                if (q[5] && inner == 1 && scale[0] == 0) memset(to, 0, (size_t)classes * sizeof(T)); \
+                else if (q[5] && inner == 1) \
+                    for (i64 c = 0; c < classes; c++) to[c] = STORE(EXP(LOAD(xs[c]) - level[0]) * scale[0]); \
                 else if (q[5]) for (i64 c = 0; c < classes; c++) \
                     for (i64 j = 0; j < count; j++) \
                         to[c * inner + first + j] = \

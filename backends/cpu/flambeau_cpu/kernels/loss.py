@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from flambeau.backend import BoundsError, Key, Tensor, contiguous, empty
+from flambeau.backend import BoundsError, Geometry, Key, Tensor, contiguous, empty
 
 from .._kernels import ffi, lib
 from ..launch import find
@@ -79,12 +80,10 @@ def _pair_backward(key: Key, kernels: dict[str, Any]) -> Any:
     return launch
 
 
-def _sizes(x: Tensor, reduction: str, ignored: int, normalise: bool) -> Any:
-    shape = x.geometry.shape
-    inner = 1
-    for size in shape[2:]:
-        inner *= size
-    return _numbers(shape[0], shape[1], inner, _REDUCTIONS[reduction], ignored, int(normalise))
+@lru_cache(1024)
+def _sizes(geometry: Geometry, reduction: str, ignored: int, normalise: bool) -> Any:
+    outer, classes, *rest = geometry.shape
+    return _numbers(outer, classes, math.prod(rest), _REDUCTIONS[reduction], ignored, int(normalise))
 
 
 def _classes(key: Key, kernels: dict[str, Any]) -> Any:
@@ -93,10 +92,11 @@ def _classes(key: Key, kernels: dict[str, Any]) -> Any:
     def launch(
         x: Tensor, target: Tensor, weight: Tensor | None, scratch: Tensor, normalise: bool, reduction: str, ignored: int
     ) -> Tensor:
-        x, target = _flat(x), _flat(target)
+        if not (x.geometry.contiguous and target.geometry.contiguous):
+            x, target = _flat(x), _flat(target)
         out = empty(key, contiguous(target.geometry.shape) if reduction == "none" else _SCALAR)
         factors = _NULL if weight is None else _flat(weight).memory
-        q = _sizes(x, reduction, ignored, normalise)
+        q = _sizes(x.geometry, reduction, ignored, normalise)
         code = call(kernel, out.memory, x.memory, target.memory, factors, scratch.memory, _NULL, _NULL, _NULL, q)
         if code:
             value = target.reshape(-1)[code - 1].item()  # type: ignore[attr-defined]
@@ -113,13 +113,15 @@ def _classes_backward(key: Key, kernels: dict[str, Any]) -> Any:
     call, kernel = lib.fb_call, kernels["classes"]
 
     def launch(
-        grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, scratch: Tensor, normalise: bool, reduction: str,
+        grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, scratch: Tensor, normalise: bool,
+        reduction: str,
         ignored: int,
     ) -> Tensor:  # fmt: skip
-        grad, x, target = _flat(grad), _flat(x), _flat(target)
+        if not (grad.geometry.contiguous and x.geometry.contiguous and target.geometry.contiguous):
+            grad, x, target = _flat(grad), _flat(x), _flat(target)
         out = empty(key, x.geometry)
         factors = _NULL if weight is None else _flat(weight).memory
-        q = _sizes(x, reduction, ignored, normalise)
+        q = _sizes(x.geometry, reduction, ignored, normalise)
         call(kernel, out.memory, grad.memory, x.memory, target.memory, factors, scratch.memory, _NULL, _NULL, q)
         return out
 

@@ -4,7 +4,10 @@
 #include "registry.h"
 #include "vectormath.h"
 
-enum { NO_MEMORY = -1, LSTM = 0, GRU, TANH_CELL, RELU };
+/* The arrays of a step are apart, or an array is replaced by itself. */
+#define IVDEP _Pragma("GCC ivdep")
+
+enum { NO_MEMORY = -1, PANEL = 256, LSTM = 0, GRU, TANH_CELL, RELU };
 
 #define T float
 #define N(name) name##_f32

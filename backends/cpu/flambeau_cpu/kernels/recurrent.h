@@ -30,7 +30,7 @@ static void N(lstm_step)(i64 rows, i64 width, T *x, const T *cell_before, T *cel
         T *i = x + r * 4 * width, *f = i + width, *g = f + width, *o = g + width;
         const T *before = cell_before + r * width;
         T *c = cell + r * width, *h = state + r * width;
-        for (i64 j = 0; j < width; j++) {
+        IVDEP for (i64 j = 0; j < width; j++) {
             i[j] = SIGMOID(i[j]); f[j] = SIGMOID(f[j]); g[j] = TANH(g[j]); o[j] = SIGMOID(o[j]);
             T next = f[j] * before[j] + i[j] * g[j];
             c[j] = next;
@@ -45,7 +45,7 @@ static void N(lstm_back)(i64 rows, i64 width, const T *x, const T *cell_before, 
         const T *i = x + r * 4 * width, *f = i + width, *g = f + width, *o = g + width;
         const T *before = cell_before + r * width, *now = cell + r * width, *d = dh + r * width;
         T *c = dc + r * width, *di = dx + r * 4 * width, *df = di + width, *dg = df + width, *dout = dg + width;
-        for (i64 j = 0; j < width; j++) {
+        IVDEP for (i64 j = 0; j < width; j++) {
             T t = TANH(now[j]), flow = c[j] + d[j] * o[j] * (1 - t * t);
             di[j] = flow * g[j] * i[j] * (1 - i[j]);
             df[j] = flow * before[j] * f[j] * (1 - f[j]);
@@ -62,7 +62,7 @@ static void N(gru_step)(i64 rows, i64 width, const T *x, const T *y, const T *be
         const T *xr = x + k * 3 * width, *xz = xr + width, *xn = xz + width;
         const T *yr = y + k * 3 * width, *yz = yr + width, *yn = yz + width, *b = before + k * width;
         T *r = saved + k * 4 * width, *z = r + width, *n = z + width, *m = n + width, *h = state + k * width;
-        for (i64 j = 0; j < width; j++) {
+        IVDEP for (i64 j = 0; j < width; j++) {
             r[j] = SIGMOID(xr[j] + yr[j]);
             z[j] = SIGMOID(xz[j] + yz[j]);
             m[j] = yn[j];
@@ -78,7 +78,7 @@ static void N(gru_back)(i64 rows, i64 width, const T *saved, const T *before, T 
         const T *r = saved + k * 4 * width, *z = r + width, *n = z + width, *m = n + width, *b = before + k * width;
         T *d = dh + k * width, *xr = dx + k * 3 * width, *xz = xr + width, *xn = xz + width;
         T *yr = dy + k * 3 * width, *yz = yr + width, *yn = yz + width;
-        for (i64 j = 0; j < width; j++) {
+        IVDEP for (i64 j = 0; j < width; j++) {
             T dn = d[j] * (1 - z[j]) * (1 - n[j] * n[j]), dr = dn * m[j] * r[j] * (1 - r[j]);
             T dz = d[j] * (b[j] - n[j]) * z[j] * (1 - z[j]);
             xr[j] = yr[j] = dr;
@@ -91,13 +91,13 @@ static void N(gru_back)(i64 rows, i64 width, const T *saved, const T *before, T 
 }
 
 static void N(plain_step)(i64 count, bool relu, T *h) {
-    if (relu) for (i64 j = 0; j < count; j++) h[j] = h[j] < 0 ? 0 : h[j];
+    if (relu) IVDEP for (i64 j = 0; j < count; j++) h[j] = h[j] < 0 ? 0 : h[j];
     else FB_PARALLEL_FOR(count) for (i64 j = 0; j < count; j++) h[j] = TANH(h[j]);
 }
 
 static void N(plain_back)(i64 count, bool relu, const T *h, const T *dh, T *dx) {
-    if (relu) for (i64 j = 0; j < count; j++) dx[j] = h[j] > 0 ? dh[j] : 0;
-    else for (i64 j = 0; j < count; j++) dx[j] = dh[j] * (1 - h[j] * h[j]);
+    if (relu) IVDEP for (i64 j = 0; j < count; j++) dx[j] = h[j] > 0 ? dh[j] : 0;
+    else IVDEP for (i64 j = 0; j < count; j++) dx[j] = dh[j] * (1 - h[j] * h[j]);
 }
 
 /* ---------------------------------------------------------------- a layer */
@@ -122,15 +122,25 @@ static i64 N(forward)(void *const *p, const i64 *q) {
         N(offsets)(steps, size, offset);
         i64 rows = offset[steps];
         T *cells = saved + rows * gates;
-        for (i64 i = 0; i < width; i++) for (i64 j = 0; j < gates; j++) turned[i * gates + j] = weight[j * width + i];
+        /* The weight in panels that a product reads as they lie. */
+        for (i64 first = 0; first < gates; first += PANEL) {
+            i64 columns = fb_least(PANEL, gates - first);
+            T *panel = turned + first * width;
+            for (i64 i = 0; i < width; i++)
+                for (i64 j = 0; j < columns; j++) panel[i * columns + j] = weight[(first + j) * width + i];
+        }
         /* The states of all sequences; those that are not running keep their initial or last value. */
         memcpy(h, hx, (size_t)(batch * width) * sizeof(T));
         if (c) memcpy(c, cx, (size_t)(batch * width) * sizeof(T));
         for (i64 s = 0; s < steps && ok; s++) {
             i64 t = reverse ? steps - 1 - s : s, n = size[t], at = offset[t];
             T *to = kind == LSTM ? saved + at * gates : kind == GRU ? part : out + at * width;
-            N(target) target = {to, gates, 1, kind == GRU ? bias : x + at * gates, kind == GRU ? 0 : gates, 1, 1, 1};
-            ok = N(gemm)(n, gates, width, h, width, 1, turned, gates, 1, target, fb_threads);
+            const T *added = kind == GRU ? bias : x + at * gates;
+            for (i64 first = 0; first < gates && ok; first += PANEL) {
+                i64 columns = fb_least(PANEL, gates - first);
+                N(target) target = {to + first, gates, 1, added ? added + first : NULL, kind == GRU ? 0 : gates, 1, 1, 1};
+                ok = N(gemm)(n, columns, width, h, width, 1, turned + first * width, columns, 1, target, fb_threads);
+            }
             if (!ok) break;
             T *state = out + at * width;
             if (kind == LSTM) {

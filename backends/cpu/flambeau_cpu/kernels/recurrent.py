@@ -29,12 +29,15 @@ def _flat(tensor: Tensor | None) -> Any:
 def _run(kernel: Any, tensors: Sequence[Any], q: Any) -> None:
     pointers = ffi.new("void *[]", [ffi.NULL if each is None else ffi.cast("void *", each.memory) for each in tensors])
     if lib.fb_call_n(kernel, pointers, q):
-        raise AllocationError("The host could not allocate the working memory of a recurrent layer.\nUse smaller batches.")
+        raise AllocationError(
+            "The host could not allocate the working memory of a recurrent layer.\nUse smaller batches."
+        )
 
 
 def _forward(kernel: Any, key: Key) -> Callable[..., Any]:
     def launch(
-        gates: Tensor, hx: Tensor, cx: Tensor | None, weight: Tensor, bias: Tensor | None, kept: Tensor | None, kind: str,
+        gates: Tensor, hx: Tensor, cx: Tensor | None, weight: Tensor, bias: Tensor | None, kept: Tensor | None,
+        kind: str,
         sizes: tuple[int, ...], reverse: bool,
     ) -> Any:  # fmt: skip
         inputs = [_flat(each) for each in (gates, hx, cx, weight, bias)]
