@@ -25,7 +25,8 @@ class _Norm(Module):
     ndims: ClassVar[tuple[int, ...]]
 
     def __init__(
-        self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, device: Any,
+        self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
+        device: Any,
         dtype: Any,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -102,7 +103,8 @@ class _BatchNorm(_Norm):
         running = not self.training or self.track_running_stats
         by_batch = self.training or self.running_mean is None
         return F.batch_norm(
-            input, self.running_mean if running else None, self.running_var if running else None, self.weight, self.bias,
+            input, self.running_mean if running else None, self.running_var if running else None, self.weight,
+            self.bias,
             by_batch, 0.0 if factor is None else factor, self.eps,
         )  # fmt: skip
 

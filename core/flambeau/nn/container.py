@@ -205,7 +205,9 @@ class ParameterList(_Row[Any]):
         return [self.__dict__[name] for name in self._names()]
 
     def _put(self, name: str, value: Any) -> None:
-        setattr(self, name, Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value)
+        setattr(
+            self, name, Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+        )
 
     def extra_repr(self) -> str:
         return "\n".join(f"({i}): {_described(each)}" for i, each in enumerate(self))
@@ -293,7 +295,9 @@ class _Named(Module, Generic[T]):
         for number, pair in enumerate(values):
             pair = tuple(pair)
             if len(pair) != 2:
-                raise ArgumentError(f"{type(self).__name__} update sequence element #{number} has length {len(pair)}; 2 is required")
+                raise ArgumentError(
+                    f"{type(self).__name__} update sequence element #{number} has length {len(pair)}; 2 is required"
+                )
             self[pair[0]] = pair[1]
 
 
@@ -318,7 +322,9 @@ class ParameterDict(_Named[Any]):
     def _put(self, key: str, value: Any) -> None:
         if key not in self and hasattr(self, key):
             raise KeyError(f"attribute {key!r} already exists")
-        setattr(self, key, Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value)
+        setattr(
+            self, key, Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+        )
 
     def extra_repr(self) -> str:
         return "\n".join(f"({key}): {_described(each)}" for key, each in self.items())

@@ -40,7 +40,12 @@ class _Conv(Module):
         if self.transposed and padding_mode != "zeros":
             raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         dims = self.dims
-        self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
+        self.in_channels, self.out_channels, self.groups, self.padding_mode = (
+            in_channels,
+            out_channels,
+            groups,
+            padding_mode,
+        )
         self.kernel_size = of_each(kernel_size, dims, "kernel_size")
         self.stride, self.dilation = of_each(stride, dims, "stride"), of_each(dilation, dims, "dilation")
         self.output_padding = of_each(output_padding, dims, "output_padding")
@@ -81,9 +86,7 @@ class _Conv(Module):
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, " + shown(self, "kernel_size", "stride")
         none = (0,) * self.dims
-        rest = shown(
-            self, padding=none, dilation=(1,) * self.dims, output_padding=none, groups=1, padding_mode="zeros"
-        )
+        rest = shown(self, padding=none, dilation=(1,) * self.dims, output_padding=none, groups=1, padding_mode="zeros")
         return text + (f", {rest}" if rest else "") + ("" if self.bias is not None else ", bias=False")
 
 
@@ -102,11 +105,23 @@ class _Forward(_Conv):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1,
         groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
         )
 
     def _run(self, convolve: Any, input: Any) -> Any:
@@ -159,7 +174,8 @@ class _Transposed(_Conv):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias,
+            padding_mode,
             device, dtype,
         )  # fmt: skip
 
@@ -175,7 +191,9 @@ class _Transposed(_Conv):
         """
         wanted = tuple(output_size)[-self.dims :]
         if len(tuple(output_size)) not in (self.dims, self.dims + (input.geometry.ndim - self.dims)):
-            raise ArgumentError(f"{type(self).__name__}: output_size must have {self.dims} elements, got {len(tuple(output_size))}.")
+            raise ArgumentError(
+                f"{type(self).__name__}: output_size must have {self.dims} elements, got {len(tuple(output_size))}."
+            )
         extra = []
         for dim, size in enumerate(wanted):
             least = (

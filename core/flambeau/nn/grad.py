@@ -39,42 +39,78 @@ def _weight(
 
 
 def conv1d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input_size: Any,
+    weight: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv1d with respect to its input, of shape ``input_size``."""
     return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight_size: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv1d with respect to its weight, of shape ``weight_size``."""
     return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input_size: Any,
+    weight: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv2d with respect to its input, of shape ``input_size``."""
     return _input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight_size: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv2d with respect to its weight, of shape ``weight_size``."""
     return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input_size: Any,
+    weight: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv3d with respect to its input, of shape ``input_size``."""
     return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight_size: Any,
+    grad_output: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """The gradient of conv3d with respect to its weight, of shape ``weight_size``."""
     return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)

@@ -62,7 +62,9 @@ class Hooks:
                 changed = hook(module, args, kwargs)
                 if changed is not None:
                     if not isinstance(changed, tuple) or len(changed) != 2:
-                        raise ArgumentTypeError(f"A forward pre-hook with kwargs returns (args, kwargs), got {changed!r:.60}.")
+                        raise ArgumentTypeError(
+                            f"A forward pre-hook with kwargs returns (args, kwargs), got {changed!r:.60}."
+                        )
                     args, kwargs = changed
             else:
                 changed = hook(module, args)
@@ -106,7 +108,9 @@ class _Gate:
         self.out_count = len(items)
         if not self.out_positions:
             return result
-        for i, each in zip(self.out_positions, _gated([items[i] for i in self.out_positions], self._outputs), strict=True):
+        for i, each in zip(
+            self.out_positions, _gated([items[i] for i in self.out_positions], self._outputs), strict=True
+        ):
             items[i] = each
         if not several:
             return items[0]

@@ -30,7 +30,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which a nonlinearity's input should be spread to keep the variance.
 
     Args:
-        nonlinearity: ``'linear'``, ``'conv2d'``, ``'sigmoid'``, ``'tanh'``, ``'relu'``, ``'leaky_relu'``, ``'selu'``, ...
+        nonlinearity: ``'linear'``, ``'conv2d'``, ``'sigmoid'``, ``'tanh'``, ``'relu'``, ``'leaky_relu'``, ``'selu'``
         param: the negative slope of ``'leaky_relu'``, 0.01 if not given.
 
     Raises:
@@ -42,7 +42,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             raise ArgumentError(f"negative_slope {param} not a valid number")
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity not in _GAINS:
-        raise ArgumentError(f"Unsupported nonlinearity {nonlinearity}: expected one of {', '.join([*_GAINS, 'leaky_relu'])}.")
+        raise ArgumentError(
+            f"Unsupported nonlinearity {nonlinearity}: expected one of {', '.join([*_GAINS, 'leaky_relu'])}."
+        )
     return _GAINS[nonlinearity]
 
 
@@ -141,7 +143,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill with normal values of variance ``2 gain^2 / (fan_in + fan_out)``.  Source: as for :func:`xavier_uniform_`."""
+    """Fill with normal values of variance ``2 gain^2 / (fan_in + fan_out)``; see :func:`xavier_uniform_`."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 

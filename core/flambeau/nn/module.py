@@ -249,7 +249,9 @@ class Module:
                         child._descendants(found)
         return found
 
-    def _named(self, kinds: tuple[str, ...], prefix: str, recurse: bool, unique: bool = True) -> Iterator[tuple[str, Any]]:
+    def _named(
+        self, kinds: tuple[str, ...], prefix: str, recurse: bool, unique: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[Any] = set()
         modules = self.named_modules(None, prefix, unique) if recurse else iter(((prefix, self),))
         for path, module in modules:
@@ -374,7 +376,9 @@ class Module:
             elif isinstance(each, (Device, str, int)):
                 device = Device("cuda", each) if isinstance(each, int) else each
             elif each is not None:
-                raise ArgumentTypeError(f"to() expects a device, a dtype or a tensor, got {type(each).__name__} {each!r:.60}.")
+                raise ArgumentTypeError(
+                    f"to() expects a device, a dtype or a tensor, got {type(each).__name__} {each!r:.60}."
+                )
         if dtype is not None and dtype.category < 2:
             raise ArgumentTypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype!r}"
@@ -415,7 +419,9 @@ class Module:
 
     def cuda(self: M, device: Any = None) -> M:
         """Move to a CUDA device, the current one if not given."""
-        place = Device("cuda") if device is None else Device("cuda", device) if isinstance(device, int) else Device(device)
+        place = (
+            Device("cuda") if device is None else Device("cuda", device) if isinstance(device, int) else Device(device)
+        )
         return self._apply(lambda each: each.to(device=place))
 
     def share_memory(self: M) -> M:
@@ -471,7 +477,9 @@ class Module:
         """
         return state.collect(self, destination, prefix, keep_vars)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> state.Incompatible:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> state.Incompatible:
         """Copy values from a mapping such as ``state_dict()`` gives into parameters and buffers.
 
         Args:

@@ -37,7 +37,9 @@ class LayerNorm(Module):
         shape = self.normalized_shape
         weight = Parameter(ones(shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.register_parameter("weight", weight)
-        self.register_parameter("bias", Parameter(zeros(shape, device=device, dtype=dtype)) if elementwise_affine and bias else None)
+        self.register_parameter(
+            "bias", Parameter(zeros(shape, device=device, dtype=dtype)) if elementwise_affine and bias else None
+        )
 
     def reset_parameters(self) -> None:
         """Make the affine map the identity."""
@@ -69,7 +71,13 @@ class GroupNorm(Module):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:

@@ -11,7 +11,8 @@ from .sizes import of_each, shown
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "LPPool1d",
     "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
@@ -25,7 +26,7 @@ class _MaxPool(_Pool):
     """The largest value of each window.
 
     Args:
-        kernel_size, stride, padding, dilation: one number, or one for each dimension; stride is kernel_size if not given.
+        kernel_size, stride, padding, dilation: one number, or one for each dimension; stride is kernel_size by default.
         return_indices: also return where each value was, for unpooling.
         ceil_mode: let a window begin inside and end outside of the input.
     """
@@ -110,7 +111,12 @@ class AvgPool1d(_Pool):
     """
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size = of_each(kernel_size, 1)
@@ -145,7 +151,13 @@ class _AvgPool(_Pool):
 
     def forward(self, input: Any) -> Any:
         return getattr(F, self.function)(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
         )
 
     def extra_repr(self) -> str:

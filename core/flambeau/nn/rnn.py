@@ -1,7 +1,8 @@
 """Recurrent networks: RNN, LSTM, GRU, and their single steps.
 
 Source of LSTM: Hochreiter and Schmidhuber, "Long short-term memory", 1997; of GRU: Cho et al., "Learning phrase
-representations using RNN encoder-decoder for statistical machine translation", 2014 (with the reset gate after the product).
+representations using RNN encoder-decoder for statistical machine translation",
+2014 (with the reset gate after the product).
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ class RNNBase(Module):
         hidden_size: size of the state.
         num_layers: layers that feed each other.
         bias: whether to add biases.
-        batch_first: sequences come as (N, T, input_size) instead of (T, N, input_size); (T, input_size) is one sequence.
+        batch_first: sequences come as (N, T, input_size) instead of (T, N, input_size).
         dropout: probability of zeros in what one layer passes to the next, in training.
         bidirectional: run also from the end to the beginning, and put the two results side by side.
 
-    Parameters ``weight_ih_l0`` (G * hidden_size, input), ``weight_hh_l0`` (G * hidden_size, hidden_size), ``bias_ih_l0``,
-    ``bias_hh_l0``, then ``..._l0_reverse``, ``..._l1``, ...; all begin uniform within ``1 / sqrt(hidden_size)``.
+    Parameters ``weight_ih_l0`` (G * hidden_size, input), ``weight_hh_l0`` (G * hidden_size, hidden_size),
+    ``bias_ih_l0``, ``bias_hh_l0``, then ``..._l0_reverse``, ``..._l1``, ...; all begin uniform within
+    ``1 / sqrt(hidden_size)``.
     """
 
     kind: ClassVar[str] = "tanh"
@@ -49,12 +51,18 @@ class RNNBase(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
-            raise ArgumentError(f"dropout should be a number in range [0, 1], the probability of a zero, got {dropout!r}.")
+            raise ArgumentError(
+                f"dropout should be a number in range [0, 1], the probability of a zero, got {dropout!r}."
+            )
         if hidden_size <= 0 or num_layers <= 0:
-            raise ArgumentError(f"hidden_size and num_layers must be greater than zero, got {hidden_size} and {num_layers}.")
+            raise ArgumentError(
+                f"hidden_size and num_layers must be greater than zero, got {hidden_size} and {num_layers}."
+            )
         if dropout and num_layers == 1:
             warnings.warn(
-                f"dropout applies between layers; dropout={dropout} does nothing with num_layers=1.", UserWarning, stacklevel=3
+                f"dropout applies between layers; dropout={dropout} does nothing with num_layers=1.",
+                UserWarning,
+                stacklevel=3,
             )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
@@ -137,7 +145,9 @@ class RNNBase(Module):
             steps, batch = len(sizes), sizes[0]
         else:
             if input.geometry.ndim not in (2, 3):
-                raise ArgumentError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.geometry.ndim}D instead")
+                raise ArgumentError(
+                    f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.geometry.ndim}D instead"
+                )
             batched = input.geometry.ndim == 3
             if not batched:
                 input = input.unsqueeze(1)
@@ -270,7 +280,9 @@ class RNNCellBase(Module):
     def _step(self, input: Any, hx: Any, cx: Any) -> tuple[Any, ...]:
         single = input.geometry.ndim == 1
         if input.geometry.ndim not in (1, 2):
-            raise ArgumentError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.geometry.ndim}D instead")
+            raise ArgumentError(
+                f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.geometry.ndim}D instead"
+            )
         if input.shape[-1] != self.input_size:
             raise ShapeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
         x = input.unsqueeze(0) if single else input
@@ -282,7 +294,8 @@ class RNNCellBase(Module):
                 each = each.unsqueeze(0)
             if tuple(each.shape) != (x.shape[0], self.hidden_size):
                 raise ShapeError(
-                    f"Expected hidden of size {(x.shape[0], self.hidden_size)} for input {list(input.shape)}, got {list(each.shape)}."
+                    f"Expected hidden of size {(x.shape[0], self.hidden_size)} for input {list(input.shape)}, "
+                    f"got {list(each.shape)}."
                 )
             states.append(each)
         bias, recurrent_bias = self.bias_ih, self.bias_hh

@@ -26,5 +26,7 @@ def of_each(value: Any, count: int, what: str = "size") -> tuple[Any, ...]:
 def shown(module: Any, *names: str, **defaults: Any) -> str:
     """``name=value`` for the attributes ``names``, and for those of ``defaults`` that have another value."""
     parts = [f"{name}={getattr(module, name)!r}" for name in names]
-    parts += [f"{name}={getattr(module, name)!r}" for name, default in defaults.items() if getattr(module, name) != default]
+    parts += [
+        f"{name}={getattr(module, name)!r}" for name, default in defaults.items() if getattr(module, name) != default
+    ]
     return ", ".join(parts)

@@ -19,7 +19,8 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 class _Table(Module):
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm: float | None, norm_type: float,
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm: float | None,
+        norm_type: float,
         scale_grad_by_freq: bool, sparse: bool, _weight: Tensor | None, _freeze: bool, device: Any, dtype: Any,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -63,7 +64,9 @@ class _Table(Module):
             ValueError: ``embeddings`` is no matrix.
         """
         if embeddings.geometry.ndim != 2:
-            raise ArgumentError(f"Embeddings parameter is expected to be 2-dimensional, got shape {list(embeddings.shape)}.")
+            raise ArgumentError(
+                f"Embeddings parameter is expected to be 2-dimensional, got shape {list(embeddings.shape)}."
+            )
         rows, columns = embeddings.shape
         return cls(rows, columns, _weight=embeddings, _freeze=freeze, **options)
 
@@ -96,7 +99,8 @@ class Embedding(_Table):
         _freeze: bool = False, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, _freeze,
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            _weight, _freeze,
             device, dtype,
         )  # fmt: skip
 
@@ -125,7 +129,8 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, _freeze,
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            _weight, _freeze,
             device, dtype,
         )  # fmt: skip
         self.mode, self.include_last_offset = mode, include_last_offset

@@ -109,7 +109,8 @@ def load_own(
         given = state[full]
         if not isinstance(given, Tensor):
             problems.append(
-                f'While copying the parameter named "{full}", expected a Tensor from checkpoint, got {type(given).__name__}.'
+                f'While copying the parameter named "{full}", expected a Tensor from checkpoint, got '
+                f'{type(given).__name__}.'
             )
             continue
         if target.geometry.ndim == 0 and given.shape == (1,):

@@ -30,7 +30,9 @@ class Upsample(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.size = size
-        self.scale_factor: Any = tuple(map(float, scale_factor)) if isinstance(scale_factor, (tuple, list)) else scale_factor
+        self.scale_factor: Any = (
+            tuple(map(float, scale_factor)) if isinstance(scale_factor, (tuple, list)) else scale_factor
+        )
         self.mode, self.align_corners, self.recompute_scale_factor = mode, align_corners, recompute_scale_factor
 
     def forward(self, input: Any) -> Any:
@@ -106,7 +108,9 @@ class Unfold(Module):
 class Fold(Module):
     """Adds columns of windows up to an image of ``output_size``: the transpose of :class:`Unfold`."""
 
-    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride

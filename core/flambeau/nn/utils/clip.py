@@ -14,7 +14,8 @@ from ...ops.views import declared
 from ...tensor import Tensor
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "vector_to_parameters",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector",
+    "vector_to_parameters",
 ]  # fmt: skip
 
 
@@ -40,14 +41,20 @@ def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0, error_if_nonf
         total = norms[0] if len(norms) == 1 else declared("stack")(norms).norm(float(norm_type))
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise AutogradError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
-            "To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot "
+            f"be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
         )
     return total
 
 
 def clip_grad_norm_(
-    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Any:
     """Scale gradients in place so that their norm together is at most ``max_norm``; returns the norm before.
 

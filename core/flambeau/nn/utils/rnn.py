@@ -14,7 +14,8 @@ from ...tensor import Tensor
 from .. import functional as F
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence",
     "unpad_sequence",
 ]  # fmt: skip
 
@@ -27,7 +28,7 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """Sequences of decreasing length laid step by step: first the first step of all, then the second of those longer ...
+    """Sequences of decreasing length laid step by step: the first step of all, then the second of those that have one.
 
     Attributes:
         data: (all steps, ...).
@@ -50,7 +51,9 @@ class PackedSequence(_Packed):
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        moved = [None if each is None else each.to(data.device) for each in (self.sorted_indices, self.unsorted_indices)]
+        moved = [
+            None if each is None else each.to(data.device) for each in (self.sorted_indices, self.unsorted_indices)
+        ]
         return type(self)(data, self.batch_sizes, *moved)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
@@ -94,7 +97,9 @@ def _lengths(lengths: Any) -> list[int]:
     return [int(each) for each in getattr(lengths, "tolist", lambda: lengths)()]
 
 
-def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Pack a batch of padded sequences; differentiable.
 
     Args:
@@ -115,7 +120,9 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     if batch_first:
         input = input.transpose(0, 1)
     if len(sizes) != input.shape[1]:
-        raise ShapeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={input.shape[1]})")
+        raise ShapeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={input.shape[1]})"
+        )
     if not sizes:
         raise ShapeError("Length of all samples has to be greater than 0, but found none: the batch is empty.")
     if any(a < b for a, b in pairwise(sizes)):
@@ -124,7 +131,9 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
             "`enforce_sorted=False` to pack_padded_sequence."
         )
     if sizes[-1] <= 0:
-        raise ShapeError(f"Length of all samples has to be greater than 0, but found an element in 'lengths' that is {sizes[-1]}.")
+        raise ShapeError(
+            f"Length of all samples has to be greater than 0, but found an element in 'lengths' that is {sizes[-1]}."
+        )
     if sizes[0] > input.shape[0]:
         raise ShapeError(f"Expected lengths of at most the input's {input.shape[0]} steps, got {sizes[0]}.")
     # Steps with the same number of sequences are one block.
@@ -137,10 +146,6 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
             done = length
     data = blocks[0] if len(blocks) == 1 else declared("cat")(blocks)
     return PackedSequence(data, make_tensor(batch_sizes, dtype=int64), order)
-
-
-
-
 
 
 def pad_packed_sequence(
@@ -161,7 +166,8 @@ def pad_packed_sequence(
     total = steps if total_length is None else total_length
     if total < steps:
         raise ArgumentError(
-            f"Expected total_length to be at least the length of the longest sequence in input, but got total_length={total} "
+            f"Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total} "
             f"and max sequence length being {steps}"
         )
     rows: list[int] = []
@@ -170,11 +176,11 @@ def pad_packed_sequence(
     places = make_tensor(rows, dtype=int64, device=data.device)
     padded = data.new_full((total * batch, *data.shape[1:]), padding_value).index_copy(0, places, data)
     padded = padded.view(total, batch, *data.shape[1:])
-    lengths = make_tensor([sum(count > i for count in counts) for i in range(batch)], dtype=int64)
+    lengths = [sum(count > i for count in counts) for i in range(batch)]
     if sequence.unsorted_indices is not None:
         padded = padded.index_select(1, sequence.unsorted_indices)
-        lengths = lengths[sequence.unsorted_indices.cpu()]  # type: ignore[index]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+        lengths = [lengths[i] for i in sequence.unsorted_indices.tolist()]
+    return (padded.transpose(0, 1) if batch_first else padded), make_tensor(lengths, dtype=int64)
 
 
 def pad_sequence(
@@ -195,7 +201,9 @@ def pad_sequence(
         raise ShapeError("pad_sequence: received an empty list of sequences")
     rest = tuple(listed[0].shape[1:])
     if any(tuple(each.shape[1:]) != rest for each in listed):
-        raise ShapeError(f"pad_sequence: expected trailing dimensions {list(rest)} of all, got {[list(e.shape) for e in listed]}.")
+        raise ShapeError(
+            f"pad_sequence: expected trailing dimensions {list(rest)} of all, got {[list(e.shape) for e in listed]}."
+        )
     longest = max(each.shape[0] for each in listed)
     around = [0, 0] * len(rest)
     rows = []
@@ -214,4 +222,6 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
 
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (L, ...); longest first unless ``enforce_sorted`` is False."""
-    return pack_padded_sequence(pad_sequence(sequences), [each.shape[0] for each in sequences], enforce_sorted=enforce_sorted)
+    return pack_padded_sequence(
+        pad_sequence(sequences), [each.shape[0] for each in sequences], enforce_sorted=enforce_sorted
+    )
