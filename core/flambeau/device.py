@@ -7,7 +7,7 @@ installed plug-ins when it is first used.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from .errors import ArgumentTypeError, DeviceError
 
@@ -61,5 +61,5 @@ class device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __reduce__(self) -> tuple[type[device], tuple[str, int | None]]:
+    def __reduce__(self) -> tuple[Any, tuple[str, int | None]]:
         return device, (self.type, self.index)

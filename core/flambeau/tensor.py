@@ -116,6 +116,10 @@ class Tensor:
     device: Device = property(attrgetter("key.device"))  # type: ignore[assignment]
     layout: Layout = property(attrgetter("key.layout"))  # type: ignore[assignment]
 
+    if TYPE_CHECKING:  # operators are bound when the package is imported
+
+        def __getattr__(self, name: str) -> Any: ...
+
     # Not elementwise: a tensor is a key in dictionaries and sets by identity.
     __hash__ = object.__hash__
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast, overload
 
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Leaf, Plan, edge, record, record_inplace, tracked
@@ -196,7 +196,7 @@ class Operator:
             def pick(items: tuple[Any, ...]) -> tuple[Any, ...]:
                 return tuple(_shape(items[i]) if bare else items[i] for i, bare in zip(sources, shapes, strict=True))
         else:
-            pick = _getter(sources)
+            pick = _getter(sources)  # type: ignore[assignment]
         picks = [_getter([wanted.index(name) for name in each]) for each in reads]
         steps = [(slot, formula, chosen) for (slot, formula), chosen in zip(jobs, picks, strict=True)]
         result = wanted.index("result") if "result" in wanted else None
@@ -220,7 +220,7 @@ def _parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
     if isinstance(formula, functools.partial):
         formula, skip = formula.func, 2
     code = formula.__code__
-    return cast(tuple[str, ...], code.co_varnames[skip : code.co_argcount])
+    return code.co_varnames[skip : code.co_argcount]
 
 
 def _wants_all(formula: Callable[..., Any]) -> bool:
@@ -396,6 +396,21 @@ def view_op(
         return declared
 
     return declare
+
+
+@overload
+def composite(function: Callable[..., Any]) -> Declared: ...
+
+
+@overload
+def composite(
+    *,
+    name: str | None = None,
+    namespaces: str | Sequence[str] = "",
+    method: bool = True,
+    operator: str | Sequence[str] = (),
+    inplace: str | None = None,
+) -> Callable[[Callable[..., Any]], Declared]: ...
 
 
 def composite(
