@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from . import printing
+from . import pickling, printing
 from .dispatch.operator import Operator, offers, operators
 from .dispatch.pointwise import finish_out
 from .errors import ArgumentTypeError
@@ -27,7 +27,7 @@ _BINARY: Final = frozenset(
 
 def bind() -> None:
     """Hang methods, special methods and in-place forms on Tensor."""
-    for name, value in {**properties.METHODS, **properties.PROPERTIES, **conversion.SHORTHANDS, **printing.METHODS}.items():
+    for name, value in {**properties.METHODS, **properties.PROPERTIES, **conversion.SHORTHANDS, **printing.METHODS, **pickling.METHODS}.items():
         setattr(Tensor, name, value)
     for each in (
         conversion.to, conversion.numpy, conversion.item, conversion.tolist, conversion.type_as, conversion.view_dtype,
