@@ -61,12 +61,17 @@ cfloat, cdouble = complex64, complex128
 
 
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
-_PARTS = ("backends", "legacy", "nn", "optim", "utils")
+_PARTS = ("backends", "nn", "optim", "serialization", "utils")
+#: Names that such a part provides.
+_PROVIDED = {"save": "serialization", "load": "serialization"}
 
 
 def __getattr__(name: str) -> object:
     if name in _PARTS and importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _PROVIDED:
+        globals()[name] = value = getattr(importlib.import_module(f"{__name__}.{_PROVIDED[name]}"), name)
+        return value
     raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
 
 

@@ -18,14 +18,13 @@ import zipfile
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from . import dtype as _dtypes
 from . import layout as _layouts
 from .device import device as Device
-from .dtype import DTYPES, from_numpy_dtype
+from .dtype import DTYPES
 from .dtype import dtype as Dtype
 from .errors import ArgumentError, ArgumentTypeError, DeviceError, FileError, PluginError
 from .geometry import Size
@@ -347,10 +346,14 @@ def _read(file: Any, name: Any, map_location: MapLocation, weights_only: bool, o
         raise FileError(f"{name} is corrupt: {type(error).__name__}: {error}.\nSave it again.") from error
 
 
+#: From the contents of a storage, its element type and the name of its device to the storage.
+_Place = Callable[[bytes, Dtype, str], Storage]
+
+
 class _Reader:
     """Turns references to storages into storages, each read once."""
 
-    def __init__(self, archive: zipfile.ZipFile, place: Callable[[Storage, str], Storage]) -> None:
+    def __init__(self, archive: zipfile.ZipFile, place: _Place) -> None:
         self.archive, self.place = archive, place
         self.found: dict[int, Storage] = {}
 
@@ -367,37 +370,30 @@ class _Reader:
                 raise FileError(
                     f"Storage {number} should have {elements} elements of {dtype.name}, it has {len(contents)} bytes."
                 )
-            storage = self.found[number] = self.place(storage_from_bytes(contents, dtype, _host()), device)
+            storage = self.found[number] = self.place(contents, dtype, device)
         return storage
 
 
-def _host() -> Device:
-    """A device whose memory Python can write: where storages are read to."""
-    from .plugins import default_device
-
-    device = default_device()
-    return device
-
-
-def _placer(map_location: MapLocation) -> Callable[[Storage, str], Storage]:
-    """How a storage gets to its device."""
+def _placer(map_location: MapLocation) -> _Place:
+    """How storages get to their devices."""
     if map_location is None:
-        return _moved
+        return _placed
     if isinstance(map_location, (str, Device)):
         wanted = str(Device(map_location))
-        return lambda storage, _: _moved(storage, wanted)
+        return lambda contents, dtype, _: _placed(contents, dtype, wanted)
     if isinstance(map_location, dict):
         names = {str(key): str(value) for key, value in map_location.items()}
-        return lambda storage, name: _moved(storage, names.get(name, name))
+        return lambda contents, dtype, name: _placed(contents, dtype, names.get(name, name))
     if not callable(map_location):
         raise ArgumentTypeError(
             f"map_location is a device, a dict or a function, got {type(map_location).__name__} {map_location!r:.60}."
         )
 
-    def ask(storage: Storage, name: str) -> Storage:
-        answer = map_location(TypedStorage(storage), name)
+    def ask(contents: bytes, dtype: Dtype, name: str) -> Storage:
+        # The function is promised a storage on the host, whatever the file says.
+        answer = map_location(TypedStorage(_placed(contents, dtype, "cpu")), name)
         if answer is None:
-            return _moved(storage, name)
+            return _placed(contents, dtype, name)
         if not isinstance(answer, TypedStorage):
             raise ArgumentTypeError(f"map_location must return a storage or None, got {type(answer).__name__}.")
         return answer.record
@@ -405,9 +401,9 @@ def _placer(map_location: MapLocation) -> Callable[[Storage, str], Storage]:
     return ask
 
 
-def _moved(storage: Storage, name: str) -> Storage:
+def _placed(contents: bytes, dtype: Dtype, name: str) -> Storage:
     try:
-        return TypedStorage(storage).to(name).record
+        return storage_from_bytes(contents, dtype, Device(name))
     except (DeviceError, PluginError) as error:
         raise DeviceError(
             f"A tensor of the file was saved on {name!r}, which is unavailable here: {error}\n"
