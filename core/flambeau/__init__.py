@@ -31,6 +31,8 @@ from .dtype import (
 from .geometry import Size, broadcast_shapes
 from .layout import channels_last, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided
 from .generator import Generator
+from .exchange import from_dlpack, to_dlpack
+from .legacy import *
 from .ops.creation import (
     as_tensor,
     empty,
@@ -53,6 +55,18 @@ from .plugins import set_default_device
 from .printing import get_printoptions, printoptions, set_printoptions
 from .random import default as _default_generator
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .settings import (
+    finfo,
+    get_default_dtype,
+    get_num_threads,
+    iinfo,
+    is_storage,
+    is_tensor,
+    numel,
+    set_default_dtype,
+    set_flush_denormal,
+    set_num_threads,
+)
 from .tensor import Tensor
 
 half, float, double = float16, float32, float64

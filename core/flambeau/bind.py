@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from . import pickling, printing
+from . import exchange, legacy, pickling, printing
 from .dispatch.operator import Operator, offers, operators
 from .dispatch.pointwise import finish_out
 from .errors import ArgumentTypeError
@@ -27,8 +27,12 @@ _BINARY: Final = frozenset(
 
 def bind() -> None:
     """Hang methods, special methods and in-place forms on Tensor."""
-    for name, value in {**properties.METHODS, **properties.PROPERTIES, **conversion.SHORTHANDS, **printing.METHODS, **pickling.METHODS}.items():
-        setattr(Tensor, name, value)
+    for members in (
+        properties.METHODS, properties.PROPERTIES, conversion.SHORTHANDS, printing.METHODS, pickling.METHODS,
+        exchange.METHODS, exchange.PROPERTIES, legacy.METHODS,
+    ):  # fmt: skip
+        for name, value in members.items():
+            setattr(Tensor, name, value)
     for each in (
         conversion.to, conversion.numpy, conversion.item, conversion.tolist, conversion.type_as, conversion.view_dtype,
         conversion.__array__, conversion.__bool__, conversion.__index__, conversion.__len__, conversion.__contains__,

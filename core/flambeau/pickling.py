@@ -20,7 +20,7 @@ from .geometry import contiguous, strided
 from .key import Key, intern
 from .layout import strided as strided_layout
 from .ops.conversion import view_dtype
-from .tensor import Storage, Tensor, alias, make, shared_storage
+from .tensor import Storage, Tensor, make, shared_storage
 
 __all__ = ["METHODS", "fresh_storage", "rebuild", "rebuild_subclass", "storage_bytes", "storage_from_bytes"]
 
@@ -68,7 +68,7 @@ def _placed(
             f"A tensor of shape {tuple(shape)}, strides {tuple(strides)} and offset {offset} does not fit its storage."
         )
     key = storage.key
-    result = cast(Tensor, object.__new__(cls))
+    result = object.__new__(cls)
     result.key, result.geometry, result.node, result.shared = key, geometry, None, storage
     result.memory = key.shift(storage.memory, offset) if offset else storage.memory
     if offset:
@@ -95,7 +95,7 @@ def storage_bytes(storage: Storage) -> memoryview:
     array = _whole(storage)
     if not np.little_endian:
         array = array.byteswap()
-    return memoryview(np.ascontiguousarray(array).view(np.uint8))
+    return memoryview(cast(Any, np.ascontiguousarray(array).view(np.uint8)))
 
 
 def storage_from_bytes(contents: Any, dtype: Dtype, device: Device) -> Storage:

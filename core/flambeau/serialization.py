@@ -18,16 +18,15 @@ import zipfile
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 
-from . import layout as _layouts
 from .device import device as Device
-from .dtype import DTYPES
-from .dtype import dtype as Dtype
+from .dtype import DTYPES, dtype as Dtype
 from .errors import ArgumentError, ArgumentTypeError, DeviceError, FileError, PluginError
 from .geometry import Size
+from .layout import sparse_coo, strided
 from .pickling import rebuild, rebuild_subclass, storage_bytes, storage_from_bytes
 from .storage import TypedStorage
 from .tensor import Storage, Tensor
@@ -193,7 +192,7 @@ _SAFE: Final[dict[tuple[str, str], Any]] = {
     **{_qualified(each): each for each in (Size, Device, rebuild, rebuild_subclass, Tensor, TypedStorage)},
     **{("builtins", each.__name__): each for each in _BUILTINS},
     **{("flambeau.dtype", each.name if each.name != "bool" else "bool_"): each for each in DTYPES},
-    **{("flambeau.layout", name): getattr(_layouts, name) for name in ("strided", "sparse_coo")},
+    **{("flambeau.layout", each.name): each for each in (strided, sparse_coo)},
     **{(f"numpy.{core}.multiarray", "scalar"): _numpy_scalar for core in ("core", "_core")},
     ("numpy", "dtype"): _numpy_dtype,
     ("_codecs", "encode"): _encode,
@@ -232,7 +231,7 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
         _trusted.update(before)
 
 
-_Machine: Final[Any] = pickle._Unpickler  # type: ignore[attr-defined]  # in Python: the C one cannot be restricted
+_Machine: Final[Any] = pickle._Unpickler  # in Python: the C one cannot be restricted
 
 
 class _SafeUnpickler(_Machine):  # type: ignore[misc]
@@ -261,9 +260,11 @@ class _SafeUnpickler(_Machine):  # type: ignore[misc]
 
     def load_build(self) -> None:
         instance, state = self.stack[-2], self.stack[-1]
-        if type(instance) in (OrderedDict, defaultdict) and type(state) is dict:
-            instance.__dict__.update(state) if type(instance) is OrderedDict else self._refuse()
+        if type(instance) is OrderedDict and type(state) is dict:
+            instance.__dict__.update(state)
             self.stack.pop()
+        elif isinstance(instance, np.dtype) and isinstance(state, tuple) and state[1:2] in (("<",), ("|",), ("=",)):
+            self.stack.pop()  # nothing but the byte order, which is ours
         elif isinstance(instance, Tensor) or type(instance) in _trusted.values():
             super().load_build()
         else:
@@ -313,8 +314,8 @@ def load(
     if not callable(getattr(f, "read", None)):
         raise ArgumentTypeError(f"load() expects a path or an object with read(), got {type(f).__name__}.")
     seekable = getattr(f, "seekable", None)
-    file = f if seekable is not None and seekable() else io.BytesIO(f.read())
-    return _read(file, getattr(f, "name", "the file object"), map_location, weights_only, pickle_load_args)
+    stream: Any = f if seekable is not None and seekable() else io.BytesIO(f.read())
+    return _read(stream, getattr(f, "name", "the file object"), map_location, weights_only, pickle_load_args)
 
 
 def _read(file: Any, name: Any, map_location: MapLocation, weights_only: bool, options: dict[str, Any]) -> Any:
@@ -359,7 +360,7 @@ class _Reader:
 
     def __call__(self, reference: Any) -> Storage:
         fields = reference if isinstance(reference, tuple) and len(reference) == 5 else (None,) * 5
-        kind, number, name, device, elements = fields
+        kind, number, name, device, elements = cast(Any, fields)
         dtype = next((each for each in DTYPES if each.name == name), None)
         if kind != "storage" or dtype is None or type(number) is not int or not isinstance(device, str):
             raise FileError(f"It has an unknown reference {reference!r:.80}.")

@@ -13,8 +13,7 @@ from .device import device as Device
 from .dtype import dtype as Dtype
 from .errors import ArgumentTypeError, BoundsError, ShapeError
 from .geometry import contiguous
-from .tensor import Storage as Record
-from .tensor import Tensor, make, shared_storage
+from .tensor import Storage as Record, Tensor, make, shared_storage
 
 __all__ = ["TypedStorage"]
 
