@@ -228,7 +228,7 @@ def __repr__(self: Tensor) -> str:
 def __format__(self: Tensor, specification: str) -> str:
     """A tensor without dimensions formats as its number."""
     if self.geometry.ndim == 0:
-        return format(self.item(), specification)  # type: ignore[attr-defined]
+        return format(self.item(), specification)
     return object.__format__(self, specification)
 
 
