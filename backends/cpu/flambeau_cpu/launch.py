@@ -172,9 +172,17 @@ def _binary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
 
 
 def _many(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+    common: dict[tuple[Geometry, ...], Geometry] = {}
+
     def launch(*operands: Tensor, out: Tensor | None = None) -> Tensor:
         if out is None:
-            out = empty(out_key, contiguous(broadcast_shapes(*[each.geometry.shape for each in operands])))
+            geometries = tuple([each.geometry for each in operands])
+            geometry = common.get(geometries)
+            if geometry is None:
+                if len(common) > _MOST_PLANS:
+                    common.clear()
+                geometry = common[geometries] = contiguous(broadcast_shapes(*[each.shape for each in geometries]))
+            out = empty(out_key, geometry)
         if out.geometry.numel:
             _plans.walk(kernel, (out, *operands))
         return out

@@ -67,11 +67,18 @@ def _linear_weight(grad: Any, input: Any, weight_shape: tuple[int, ...]) -> Any:
     return rows_of(grad).t().mm(rows_of(input))
 
 
-linear.gradient(
-    input=lambda grad, weight: grad.matmul(weight) if weight.ndim == 2 else grad.unsqueeze(-1) * weight,
-    weight=_linear_weight,
-    bias=lambda grad: grad,
-)
+def _linear_input(grad: Any, weight: Any) -> Any:
+    if weight.geometry.ndim != 2:
+        return grad.unsqueeze(-1) * weight
+    return grad.mm(weight) if grad.geometry.ndim == 2 else grad.matmul(weight)
+
+
+def _linear_bias(grad: Any, bias_shape: tuple[int, ...]) -> Any:
+    # One sum over all rows; a bias of another shape is left to the engine.
+    return rows_of(grad).sum(0) if grad.geometry.ndim > 1 and len(bias_shape) == 1 else grad
+
+
+linear.gradient(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 linear.reference(lambda x, weight, bias: np.matmul(x, weight.T) + (0 if bias is None else bias))
 
 
