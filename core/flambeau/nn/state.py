@@ -13,13 +13,7 @@ from ..tensor import Tensor
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["Incompatible", "StateDict", "collect", "load_own", "restore"]
-
-
-class StateDict(OrderedDict[str, Any]):
-    """A module's state by dotted name; ``_metadata`` has the version of each module."""
-
-    _metadata: dict[str, dict[str, Any]]
+__all__ = ["Incompatible", "collect", "load_own", "restore"]
 
 
 class _Keys(NamedTuple):
@@ -39,7 +33,7 @@ class Incompatible(_Keys):
 def collect(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
     """Add the state of a module and all below it to ``destination``."""
     if destination is None:
-        destination = StateDict()
+        destination = OrderedDict()  # takes attributes, and loads again without trust in the file
         destination._metadata = {}
     metadata = {"version": module._version}
     if hasattr(destination, "_metadata"):
