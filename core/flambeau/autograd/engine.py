@@ -246,6 +246,8 @@ def _add(pending: dict[Node | Leaf, Any], heap: list[Any], node: Node | Leaf, ou
 def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
     """Sum a gradient over the dimensions along which its tensor was broadcast."""
     lead = grad.geometry.ndim - geometry.ndim
+    if lead > 0 and tuple.__getitem__(grad.geometry.shape, slice(lead, None)) == geometry.shape:
+        return grad.sum(tuple(range(lead)))  # type: ignore[attr-defined,no-any-return]
     fits = lead >= 0 and all(
         size in (1, given) for size, given in zip(geometry.shape, grad.geometry.shape[lead:], strict=True)
     )
