@@ -212,3 +212,44 @@ def z(*shape):
 def test_errors(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional(dims):
+    function = getattr(F, f"fractional_max_pool{dims}d")
+    x = rng.permutation(2 * 3 * 7**dims).reshape(2, 3, *[7] * dims).astype(np.float64)
+    values, indices = function(flambeau.tensor(x), 2, output_size=4, return_indices=True)
+    assert values.shape == indices.shape == (2, 3, *[4] * dims)
+    flat = x.reshape(6, -1)
+    np.testing.assert_array_equal(values.numpy().reshape(6, -1), np.take_along_axis(flat, indices.numpy().reshape(6, -1), 1))
+    # Samples of 0 put the windows at floor(i * 5 / 3) and the last at the end.
+    zeros = flambeau.zeros(2, 3, dims, dtype=flambeau.float64)
+    values = function(flambeau.tensor(x), 2, output_size=4, _random_samples=zeros).numpy()
+    for at in itertools.product(range(4), repeat=dims):
+        starts = [(0, 1, 3, 5)[i] for i in at]
+        window = x[(..., *[slice(s, s + 2) for s in starts])].reshape(2, 3, -1)
+        np.testing.assert_array_equal(values[(..., *at)], window.max(-1))
+    assert function(flambeau.tensor(x), 2, output_ratio=0.5).shape[2:] == (3,) * dims
+    small = leaf(1, 1, *[4] * dims)
+    assert gradcheck(lambda v: function(v, 2, output_size=2, _random_samples=flambeau.zeros(1, 1, dims, dtype=flambeau.float64)), small)
+
+
+def test_lp():
+    x = rng.standard_normal((2, 3, 8, 8))
+    got = F.lp_pool2d(flambeau.tensor(x), 3, 2).numpy()
+    sums = (x.reshape(2, 3, 4, 2, 4, 2) ** 3).sum((3, 5))
+    np.testing.assert_allclose(got, np.maximum(np.abs(sums), 0) ** (1 / 3) * np.where(sums > 0, 1, np.nan), atol=1e-12)
+    got = F.lp_pool1d(flambeau.tensor(x[0]), 2, 2).numpy()
+    np.testing.assert_allclose(got, np.sqrt((x[0].reshape(3, 8, 4, 2) ** 2).sum(-1)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        (dict(), ValueError, "either an output_size or an output_ratio"),
+        (dict(output_size=4), RuntimeError, "an output size of 1 to 3 for input \\[1, 1, 4, 4\\]"),
+    ],
+)
+def test_fractional_errors(options, kind, message):
+    with pytest.raises(kind, match=message):
+        F.fractional_max_pool2d(z(1, 1, 4, 4), 2, **options)

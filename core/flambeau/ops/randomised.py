@@ -87,9 +87,10 @@ def _fractional(
         taps = taps.reshape(shape)
         index = taps if index is None else index * old + taps
     window = math.prod(sizes)
-    index = index.reshape(batch, channels, -1, window)
-    flat = x.reshape(batch, channels, -1)
-    values = flat.gather(2, index.reshape(batch, channels, -1)).reshape(index.shape)
+    count = math.prod(news)
+    index = index.reshape(batch, channels, count, window)
+    flat = x.reshape(batch, channels, math.prod(olds))
+    values = flat.gather(2, index.reshape(batch, channels, count * window)).reshape(index.shape)
     best, where = values.max(3)
     result = best.reshape(batch, channels, *news)
     result = result.squeeze(0) if single else result
