@@ -37,7 +37,10 @@ t = flambeau.tensor
         (lambda: t([200], dtype=flambeau.uint8), "tensor([200], dtype=flambeau.uint8)"),
         (lambda: t([1.0], requires_grad=True), "tensor([1.], requires_grad=True)"),
         (lambda: t([1.0], requires_grad=True) * 2, "tensor([2.], grad_fn=<MulBackward0>)"),
-        (lambda: t([1, 2, 3, 4, 5, 6])[::2] if hasattr(flambeau.Tensor, "__getitem__") else t([1, 3, 5]), "tensor([1, 3, 5])"),
+        (
+            lambda: t([1, 2, 3, 4, 5, 6])[::2] if hasattr(flambeau.Tensor, "__getitem__") else t([1, 3, 5]),
+            "tensor([1, 3, 5])",
+        ),
     ],
 )
 def test_small_tensors(make, expected):
@@ -49,7 +52,10 @@ def test_long_tensors_are_summarised_at_both_ends():
     values = flambeau.from_numpy(np.arange(1001))
     assert repr(values) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])"
     table = flambeau.from_numpy(np.arange(2000).reshape(2, 1000))
-    assert repr(table) == "tensor([[   0,    1,    2,  ...,  997,  998,  999],\n        [1000, 1001, 1002,  ..., 1997, 1998, 1999]])"
+    assert (
+        repr(table)
+        == "tensor([[   0,    1,    2,  ...,  997,  998,  999],\n        [1000, 1001, 1002,  ..., 1997, 1998, 1999]])"
+    )
     tall = flambeau.from_numpy(np.arange(1200).reshape(600, 2))
     assert repr(tall).splitlines()[3] == "        ...,"
 
