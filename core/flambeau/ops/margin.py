@@ -10,7 +10,7 @@ from ..dispatch.operator import composite
 from ..errors import ArgumentError, ShapeError
 from ..geometry import broadcast_shapes
 from ..tensor import Tensor
-from .loss import reduce_loss, reduction_of, same_shape
+from .loss import binary_cross_entropy_with_logits, reduce_loss, reduction_of, same_shape
 
 __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss", "hinge_embedding_loss",
@@ -159,7 +159,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {list(a.shape)}, input2: {list(b.shape)}, target: {list(t.shape)} "
         )
-    return reduce_loss((margin - t * (a - b)).clamp(min=0), reduction)  # type: ignore[no-any-return]
+    return reduce_loss((-t * (a - b) + margin).clamp(min=0), reduction)  # type: ignore[no-any-return]
 
 
 @_loss
@@ -259,7 +259,7 @@ def multilabel_soft_margin_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     x, t = same_shape("multilabel_soft_margin_loss", input, target)
-    values = x.clamp(min=0) - t * x + (-x.abs()).exp().log1p()
+    values = binary_cross_entropy_with_logits(x, t, reduction="none")
     if weight is not None:
         values = values * weight
     return reduce_loss(values.mean(-1), reduction)  # type: ignore[no-any-return]
@@ -366,6 +366,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Like :func:`triplet_margin_loss` with any distance; the Euclidean one if not given."""
+    if margin <= 0:
+        raise ArgumentError(f"margin must be greater than 0, got {margin}")
     distance = pairwise_distance if distance_function is None else distance_function
     return _triplet(anchor, positive, negative, distance, margin, swap, reduction_of(reduction))  # type: ignore[no-any-return]
 

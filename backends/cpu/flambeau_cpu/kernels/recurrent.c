@@ -7,7 +7,7 @@
 /* The arrays of a step are apart, or an array is replaced by itself. */
 #define IVDEP _Pragma("GCC ivdep")
 
-enum { NO_MEMORY = -1, PANEL = 256, LSTM = 0, GRU, TANH_CELL, RELU };
+enum { NO_MEMORY = -1, PANEL = 32, LSTM = 0, GRU, TANH_CELL, RELU };
 
 #define T float
 #define N(name) name##_f32

@@ -22,6 +22,32 @@ static void N(shifted)(i64 steps, const i64 *size, const i64 *offset, i64 width,
     }
 }
 
+/* ---------------------------------------------------------------- the state's weight */
+
+/* A k x n matrix with these strides in panels of PANEL columns, each without gaps: what products with few rows
+ * read again and again then stays in the first cache. */
+static void N(to_panels)(i64 k, i64 n, const T *b, i64 brs, i64 bcs, T *to) {
+    for (i64 first = 0; first < n; first += PANEL) {
+        i64 columns = fb_least(PANEL, n - first);
+        for (i64 i = 0; i < k; i++) for (i64 j = 0; j < columns; j++) *to++ = b[i * brs + (first + j) * bcs];
+    }
+}
+
+/* The product of a (m x k, rows without gaps) and a matrix in panels. */
+static bool N(by_panels)(i64 m, i64 n, i64 k, const T *a, const T *panels, N(target) t) {
+    bool failed = false;
+    i64 count = fb_ceil(n, PANEL);
+#pragma omp parallel for schedule(static) num_threads(fb_threads) reduction(|| : failed) if (m * n * k >= FB_THREAD_WORK)
+    for (i64 panel = 0; panel < count; panel++) {
+        i64 first = panel * PANEL, columns = fb_least(PANEL, n - first);
+        N(target) mine = t;
+        mine.c += first;
+        if (mine.bias) mine.bias += first;
+        if (!N(gemm)(m, columns, k, a, k, 1, panels + first * k, columns, 1, mine, 1)) failed = true;
+    }
+    return !failed;
+}
+
 /* ---------------------------------------------------------------- one step */
 
 /* x: rows of pre-activations, replaced by activations i, f, g, o. */
@@ -122,13 +148,7 @@ static i64 N(forward)(void *const *p, const i64 *q) {
         N(offsets)(steps, size, offset);
         i64 rows = offset[steps];
         T *cells = saved + rows * gates;
-        /* The weight in panels that a product reads as they lie. */
-        for (i64 first = 0; first < gates; first += PANEL) {
-            i64 columns = fb_least(PANEL, gates - first);
-            T *panel = turned + first * width;
-            for (i64 i = 0; i < width; i++)
-                for (i64 j = 0; j < columns; j++) panel[i * columns + j] = weight[(first + j) * width + i];
-        }
+        N(to_panels)(width, gates, weight, 1, width, turned);
         /* The states of all sequences; those that are not running keep their initial or last value. */
         memcpy(h, hx, (size_t)(batch * width) * sizeof(T));
         if (c) memcpy(c, cx, (size_t)(batch * width) * sizeof(T));
@@ -136,11 +156,8 @@ static i64 N(forward)(void *const *p, const i64 *q) {
             i64 t = reverse ? steps - 1 - s : s, n = size[t], at = offset[t];
             T *to = kind == LSTM ? saved + at * gates : kind == GRU ? part : out + at * width;
             const T *added = kind == GRU ? bias : x + at * gates;
-            for (i64 first = 0; first < gates && ok; first += PANEL) {
-                i64 columns = fb_least(PANEL, gates - first);
-                N(target) target = {to + first, gates, 1, added ? added + first : NULL, kind == GRU ? 0 : gates, 1, 1, 1};
-                ok = N(gemm)(n, columns, width, h, width, 1, turned + first * width, columns, 1, target, fb_threads);
-            }
+            N(target) target = {to, gates, 1, added, kind == GRU ? 0 : gates, 1, 1, 1};
+            ok = N(by_panels)(n, gates, width, h, turned, target);
             if (!ok) break;
             T *state = out + at * width;
             if (kind == LSTM) {
@@ -175,7 +192,8 @@ static i64 N(backward)(void *const *p, const i64 *q) {
     N(offsets)(steps, size, offset);
     rows = offset[steps];
     T *before = fb_allocate((size_t)(rows * width) * sizeof(T)), *cell_before = NULL, *dy = dx, *kept = NULL;
-    bool ok = before != NULL;
+    T *panels = fb_allocate((size_t)(gates * width) * sizeof(T));
+    bool ok = before && panels;
     if (kind == LSTM) ok = (cell_before = fb_allocate((size_t)(rows * width) * sizeof(T))) && ok;
     if (kind == GRU) {
         dy = fb_allocate((size_t)(rows * gates) * sizeof(T));
@@ -184,6 +202,7 @@ static i64 N(backward)(void *const *p, const i64 *q) {
     }
     if (ok) {
         const T *cells = saved + rows * gates;
+        N(to_panels)(gates, width, weight, width, 1, panels);
         N(shifted)(steps, size, offset, width, reverse, out, hx, before);
         if (kind == LSTM) N(shifted)(steps, size, offset, width, reverse, cells, cx, cell_before);
         for (i64 s = 0; s < steps && ok; s++) {
@@ -197,7 +216,7 @@ static i64 N(backward)(void *const *p, const i64 *q) {
             else N(plain_back)(n * width, kind == RELU, out + at * width, dh, dx + at * gates);
             if (kind == GRU) memcpy(kept, dh, (size_t)(n * width) * sizeof(T));
             N(target) target = {dh, width, 1, kept, width, 1, 1, 1};
-            ok = N(gemm)(n, width, gates, dy + at * gates, gates, 1, weight, width, 1, target, fb_threads);
+            ok = N(by_panels)(n, width, gates, dy + at * gates, panels, target);
         }
         if (ok && dweight) {
             N(target) target = {dweight, width, 1, NULL, 0, 0, 1, 0};
@@ -213,5 +232,6 @@ static i64 N(backward)(void *const *p, const i64 *q) {
     if (cell_before) fb_release(cell_before);
     if (dy != dx && dy) fb_release(dy);
     if (kept) fb_release(kept);
+    if (panels) fb_release(panels);
     return ok ? 0 : NO_MEMORY;
 }
