@@ -10,6 +10,7 @@ import pytest
 import flambeau
 from flambeau.autograd import gradcheck, gradgradcheck
 from flambeau.nn import functional as F
+from flambeau_cpu._kernels import lib
 
 rng = np.random.default_rng(0)
 
@@ -28,7 +29,8 @@ def expected_conv(x, w, b, stride=1, padding=0, dilation=1, groups=1):
     rows, channels = w.shape[0] // groups, w.shape[1]
     for tap in itertools.product(*[range(each) for each in w.shape[2:]]):
         at = tuple(
-            slice(tap[d] * dilation[d], tap[d] * dilation[d] + stride[d] * (size[d] - 1) + 1, stride[d]) for d in range(dims)
+            slice(tap[d] * dilation[d], tap[d] * dilation[d] + stride[d] * (size[d] - 1) + 1, stride[d])
+            for d in range(dims)
         )
         for g in range(groups):
             part = x[(slice(None), slice(g * channels, (g + 1) * channels), *at)]
@@ -40,13 +42,16 @@ def expected_conv(x, w, b, stride=1, padding=0, dilation=1, groups=1):
 def adjoint(x_shape, w, y, **options):
     """The gradient of sum(y * conv(x)) in x, by linearity: one basis vector at a time is too slow, so scatter."""
     dims = len(x_shape) - 2
-    stride, padding, dilation = (per(options.get(k, d), dims) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1)))
+    stride, padding, dilation = (
+        per(options.get(k, d), dims) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1))
+    )
     groups = options.get("groups", 1)
     full = np.zeros((x_shape[0], x_shape[1], *[s + 2 * p for s, p in zip(x_shape[2:], padding)]))
     rows, channels = w.shape[0] // groups, w.shape[1]
     for tap in itertools.product(*[range(each) for each in w.shape[2:]]):
         at = tuple(
-            slice(tap[d] * dilation[d], tap[d] * dilation[d] + stride[d] * (y.shape[2 + d] - 1) + 1, stride[d]) for d in range(dims)
+            slice(tap[d] * dilation[d], tap[d] * dilation[d] + stride[d] * (y.shape[2 + d] - 1) + 1, stride[d])
+            for d in range(dims)
         )
         for g in range(groups):
             weight = w[(slice(g * rows, (g + 1) * rows), slice(None), *tap)]
@@ -59,19 +64,19 @@ def adjoint(x_shape, w, y, **options):
 CASES = [
     # x, w, options
     ((2, 3, 10), (4, 3, 3), {}),
-    ((1, 2, 9), (4, 1, 4), dict(stride=3, padding=2, dilation=2, groups=2)),
-    ((2, 3, 8, 9), (5, 3, 3, 2), dict(padding=1)),
-    ((3, 4, 11, 7), (6, 2, 3, 3), dict(stride=(2, 1), padding=(0, 2), dilation=(1, 2), groups=2)),
-    ((2, 6, 12, 12), (6, 1, 3, 3), dict(padding=1, groups=6)),  # depthwise
-    ((2, 6, 13, 40), (6, 1, 5, 3), dict(stride=2, padding=2, groups=6)),
+    ((1, 2, 9), (4, 1, 4), {"stride": 3, "padding": 2, "dilation": 2, "groups": 2}),
+    ((2, 3, 8, 9), (5, 3, 3, 2), {"padding": 1}),
+    ((3, 4, 11, 7), (6, 2, 3, 3), {"stride": (2, 1), "padding": (0, 2), "dilation": (1, 2), "groups": 2}),
+    ((2, 6, 12, 12), (6, 1, 3, 3), {"padding": 1, "groups": 6}),  # depthwise
+    ((2, 6, 13, 40), (6, 1, 5, 3), {"stride": 2, "padding": 2, "groups": 6}),
     ((4, 1, 28, 28), (10, 1, 5, 5), {}),  # few channels
     ((4, 10, 12, 12), (20, 10, 5, 5), {}),
     ((2, 40, 9, 9), (50, 40, 1, 1), {}),  # pointwise
-    ((2, 40, 9, 9), (50, 40, 1, 1), dict(stride=2, padding=1)),
-    ((2, 30, 14, 14), (70, 30, 3, 3), dict(padding=1)),  # several blocks
-    ((5, 20, 3, 3), (44, 20, 3, 3), dict(padding=1)),  # small images
-    ((1, 2, 5, 6, 7), (3, 2, 2, 3, 3), dict(stride=(1, 2, 1), padding=(1, 0, 1))),
-    ((2, 4, 4, 5, 5), (4, 2, 3, 3, 3), dict(padding=1, groups=2, stride=2)),
+    ((2, 40, 9, 9), (50, 40, 1, 1), {"stride": 2, "padding": 1}),
+    ((2, 30, 14, 14), (70, 30, 3, 3), {"padding": 1}),  # several blocks
+    ((5, 20, 3, 3), (44, 20, 3, 3), {"padding": 1}),  # small images
+    ((1, 2, 5, 6, 7), (3, 2, 2, 3, 3), {"stride": (1, 2, 1), "padding": (1, 0, 1)}),
+    ((2, 4, 4, 5, 5), (4, 2, 3, 3, 3), {"padding": 1, "groups": 2, "stride": 2}),
     ((0, 3, 8, 8), (4, 3, 3, 3), {}),  # no images
 ]
 
@@ -81,7 +86,10 @@ CASES = [
 def test_values(x_shape, w_shape, options, dtype, tolerance):
     dims = len(x_shape) - 2
     kind = np.dtype(dtype).kind
-    x, w, b = ((rng.standard_normal(s) if kind == "f" else rng.integers(-5, 5, s)).astype(dtype) for s in (x_shape, w_shape, w_shape[:1]))
+    x, w, b = (
+        (rng.standard_normal(s) if kind == "f" else rng.integers(-5, 5, s)).astype(dtype)
+        for s in (x_shape, w_shape, w_shape[:1])
+    )
     function = getattr(F, f"conv{dims}d")
     # Non-contiguous: channels last in memory.
     order = (0, *range(2, dims + 2), 1)
@@ -93,7 +101,9 @@ def test_values(x_shape, w_shape, options, dtype, tolerance):
     for input in (flambeau.tensor(x), laid):
         result = function(input, flambeau.tensor(w), flambeau.tensor(b), **options)
         assert tuple(result.shape) == expected.shape
-        np.testing.assert_allclose(result.numpy().astype(np.float64), expected, rtol=tolerance, atol=tolerance * (1 + scale))
+        np.testing.assert_allclose(
+            result.numpy().astype(np.float64), expected, rtol=tolerance, atol=tolerance * (1 + scale)
+        )
 
 
 @pytest.mark.parametrize("x_shape, w_shape, options", CASES)
@@ -114,16 +124,18 @@ def test_gradients_are_adjoints(x_shape, w_shape, options):
     v = np.zeros(w_shape)
     v.reshape(-1)[single] = 1
     np.testing.assert_allclose(
-        w.grad.numpy().reshape(-1)[single], (g * expected_conv(x.detach().numpy(), v, None, **options)).sum(), atol=1e-11
+        w.grad.numpy().reshape(-1)[single],
+        (g * expected_conv(x.detach().numpy(), v, None, **options)).sum(),
+        atol=1e-11,
     )
 
 
 @pytest.mark.parametrize(
     "x_shape, w_shape, options",
     [
-        ((2, 2, 5), (2, 2, 2), dict(stride=2, padding=1)),
-        ((1, 2, 3, 4), (2, 1, 2, 3), dict(padding=1, groups=2, dilation=(2, 1))),
-        ((1, 1, 3, 3, 3), (2, 1, 2, 2, 2), dict(stride=(1, 2, 1), padding=1)),
+        ((2, 2, 5), (2, 2, 2), {"stride": 2, "padding": 1}),
+        ((1, 2, 3, 4), (2, 1, 2, 3), {"padding": 1, "groups": 2, "dilation": (2, 1)}),
+        ((1, 1, 3, 3, 3), (2, 1, 2, 2, 2), {"stride": (1, 2, 1), "padding": 1}),
     ],
 )
 def test_second_gradients(x_shape, w_shape, options):
@@ -139,11 +151,11 @@ def test_second_gradients(x_shape, w_shape, options):
 
 TRANSPOSED = [
     ((2, 3, 6), (3, 4, 3), {}),
-    ((1, 4, 3), (4, 1, 4), dict(stride=3, padding=2, output_padding=2, groups=2, dilation=2)),
-    ((2, 3, 5, 4), (3, 2, 3, 2), dict(stride=2, padding=1, output_padding=1)),
-    ((2, 20, 8, 8), (20, 30, 4, 4), dict(stride=2, padding=1)),
-    ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), dict(stride=(1, 2, 2))),
-    ((1, 1, 2, 3), (1, 2, 2, 2), dict(dilation=4, output_padding=3, stride=2)),  # more padding than the stride
+    ((1, 4, 3), (4, 1, 4), {"stride": 3, "padding": 2, "output_padding": 2, "groups": 2, "dilation": 2}),
+    ((2, 3, 5, 4), (3, 2, 3, 2), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((2, 20, 8, 8), (20, 30, 4, 4), {"stride": 2, "padding": 1}),
+    ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), {"stride": (1, 2, 2)}),
+    ((1, 1, 2, 3), (1, 2, 2, 2), {"dilation": 4, "output_padding": 3, "stride": 2}),  # more padding than the stride
 ]
 
 
@@ -159,7 +171,8 @@ def test_transposed(x_shape, w_shape, options):
         per(options.get(k, d), dims) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
     )
     size = [
-        (x_shape[2 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (w_shape[2 + d] - 1) + extra[d] + 1 for d in range(dims)
+        (x_shape[2 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (w_shape[2 + d] - 1) + extra[d] + 1
+        for d in range(dims)
     ]
     expected = adjoint((x_shape[0], w_shape[1] * groups, *size), w, x, **same) + b.reshape(-1, *[1] * dims)
     assert tuple(result.shape) == expected.shape
@@ -215,8 +228,6 @@ def test_nan_in_the_input_stays_where_it_is_read():
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_results_do_not_depend_on_threads(threads):
-    from flambeau_cpu._kernels import lib
-
     before = lib.fb_get_threads()
     try:
         for x_shape, w_shape, options in CASES[2:12]:
@@ -224,7 +235,10 @@ def test_results_do_not_depend_on_threads(threads):
             for count in (1, threads):
                 lib.fb_set_threads(count)
                 generator = np.random.default_rng(1)
-                x, w = (flambeau.tensor(generator.standard_normal(s).astype("float32"), requires_grad=True) for s in (x_shape, w_shape))
+                x, w = (
+                    flambeau.tensor(generator.standard_normal(s).astype("float32"), requires_grad=True)
+                    for s in (x_shape, w_shape)
+                )
                 y = F.conv2d(x, w, **options)
                 (y * y).sum().backward()
                 results.append((y.detach().numpy(), x.grad.numpy(), w.grad.numpy()))
@@ -234,7 +248,9 @@ def test_results_do_not_depend_on_threads(threads):
         lib.fb_set_threads(before)
 
 
-@pytest.mark.parametrize("options", [dict(), dict(stride=2, padding=1), dict(dilation=2, padding=(2, 0), stride=(1, 3))])
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2, "padding": 1}, {"dilation": 2, "padding": (2, 0), "stride": (1, 3)}]
+)
 def test_unfold_and_fold(options):
     x = rng.standard_normal((2, 3, 8, 9))
     patches = F.unfold(flambeau.tensor(x), (3, 2), **options)
@@ -251,9 +267,7 @@ def test_unfold_and_fold(options):
     assert gradgradcheck(lambda v: F.unfold(v, 2, **few), small)
     columns = F.unfold(small, 2, **few).detach().requires_grad_()
     assert gradcheck(lambda v: F.fold(v, (4, 5), 2, **few), columns)
-    np.testing.assert_array_equal(
-        F.unfold(flambeau.tensor(x)[0], (3, 2), **options).numpy(), patches[0].numpy()
-    )
+    np.testing.assert_array_equal(F.unfold(flambeau.tensor(x)[0], (3, 2), **options).numpy(), patches[0].numpy())
 
 
 def z(*shape, dtype=None):
@@ -267,7 +281,11 @@ def z(*shape, dtype=None):
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 4, 3, 3)), RuntimeError, "to have 4 channels, but got 3"),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 5, 3)), RuntimeError, "Kernel size can't be greater"),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3)), RuntimeError, "expected a weight of 4 dimensions"),
-        (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), z(3)), RuntimeError, "bias to be 1-dimensional with 2 elements"),
+        (
+            lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), z(3)),
+            RuntimeError,
+            "bias to be 1-dimensional with 2 elements",
+        ),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), stride=0), RuntimeError, "non-positive stride"),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), padding=-1), RuntimeError, "negative padding"),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), stride=(1, 2, 3)), RuntimeError, "list of 2 values"),
@@ -277,7 +295,11 @@ def z(*shape, dtype=None):
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), padding="most"), RuntimeError, "'valid' or 'same'"),
         (lambda: F.conv2d(z(1, 3, 4, 4), z(2, 3, 3, 3), padding="same", stride=2), RuntimeError, "strided"),
         (lambda: F.conv2d(z(1, 3, 4, 4), None), TypeError, "must be Tensors"),
-        (lambda: F.conv_transpose2d(z(1, 3, 4, 4), z(3, 2, 3, 3), output_padding=1), RuntimeError, "smaller than either stride"),
+        (
+            lambda: F.conv_transpose2d(z(1, 3, 4, 4), z(3, 2, 3, 3), output_padding=1),
+            RuntimeError,
+            "smaller than either stride",
+        ),
         (lambda: F.conv_transpose2d(z(1, 3, 1, 1), z(3, 2, 2, 2), padding=3), RuntimeError, "Output size is too small"),
         (lambda: F.unfold(z(1, 2, 3, 3), 4), RuntimeError, "too small"),
         (lambda: F.unfold(z(3, 3), 2), RuntimeError, "3D or 4D"),

@@ -11,14 +11,35 @@ from flambeau.autograd import gradcheck, gradgradcheck
 rng = np.random.default_rng(0)
 
 EQUATIONS = [
-    ("ij,jk", (2, 3), (3, 4)), ("ba,cb", (2, 3), (4, 2)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ii", (3, 3)), ("ii->i", (3, 3)),
-    ("ij->ji", (2, 3)), ("iji->j", (3, 2, 3)), ("bii->bi", (2, 3, 3)), ("i,j->ij", (2,), (3,)), ("i->", (4,)), ("ij->", (2, 3)),
-    ("...ij,...jk->...ik", (5, 2, 3), (3, 4)), ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)), ("b...i,i->b...", (2, 3, 4), (4,)),
-    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)), ("ab,bc,cd", (2, 3), (3, 4), (4, 5)), ("ij,ij->", (2, 3), (2, 3)),
-    ("ij,ij->ij", (2, 3), (2, 3)), ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)), ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)),
-    ("...,...->...", (2, 3), (3,)), ("ij,k->i", (2, 3), (4,)), ("xyz,zyx->y", (2, 3, 4), (4, 3, 2)), (" i j , j k -> k i ", (2, 3), (3, 4)),
-    ("Ab,bA->A", (2, 3), (3, 2)), ("ij,jk->ik", (0, 3), (3, 4)), ("ij,jk->ik", (2, 0), (0, 4)), (",ij->ij", (), (2, 3)),
-]  # fmt: skip
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ba,cb", (2, 3), (4, 2)),
+    ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    ("ii", (3, 3)),
+    ("ii->i", (3, 3)),
+    ("ij->ji", (2, 3)),
+    ("iji->j", (3, 2, 3)),
+    ("bii->bi", (2, 3, 3)),
+    ("i,j->ij", (2,), (3,)),
+    ("i->", (4,)),
+    ("ij->", (2, 3)),
+    ("...ij,...jk->...ik", (5, 2, 3), (3, 4)),
+    ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)),
+    ("b...i,i->b...", (2, 3, 4), (4,)),
+    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)),
+    ("ab,bc,cd", (2, 3), (3, 4), (4, 5)),
+    ("ij,ij->", (2, 3), (2, 3)),
+    ("ij,ij->ij", (2, 3), (2, 3)),
+    ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
+    ("bn,anm,bm->ba", (2, 5), (3, 5, 4), (2, 4)),
+    ("...,...->...", (2, 3), (3,)),
+    ("ij,k->i", (2, 3), (4,)),
+    ("xyz,zyx->y", (2, 3, 4), (4, 3, 2)),
+    (" i j , j k -> k i ", (2, 3), (3, 4)),
+    ("Ab,bA->A", (2, 3), (3, 2)),
+    ("ij,jk->ik", (0, 3), (3, 4)),
+    ("ij,jk->ik", (2, 0), (0, 4)),
+    (",ij->ij", (), (2, 3)),
+]
 
 
 @pytest.mark.parametrize("equation, shapes", [(each[0], each[1:]) for each in EQUATIONS])
@@ -43,7 +64,8 @@ def test_sizes_of_one_broadcast():
 def test_lists_of_numbers():
     a, b = (flambeau.tensor(rng.standard_normal(shape)) for shape in ((2, 3), (5, 3, 4)))
     np.testing.assert_array_equal(
-        flambeau.einsum(a, [0, 1], b, [..., 1, 2], [..., 0, 2]).numpy(), flambeau.einsum("ab,...bc->...ac", a, b).numpy()
+        flambeau.einsum(a, [0, 1], b, [..., 1, 2], [..., 0, 2]).numpy(),
+        flambeau.einsum("ab,...bc->...ac", a, b).numpy(),
     )
     np.testing.assert_array_equal(flambeau.einsum(a, [1, 0]).numpy(), a.t().numpy())
 
@@ -88,7 +110,9 @@ def test_wrong_operands():
 
 @pytest.mark.parametrize("dims", [0, 1, 2, ([2, 0], [1, 0]), ([-1], [-2])])
 def test_tensordot(dims):
-    shapes = ((3, 4, 5), (4, 5, 2)) if dims in (0, 2) else ((3, 4, 5), (5, 4, 2)) if dims == 1 else ((3, 4, 5), (3, 5, 2))
+    shapes = (
+        ((3, 4, 5), (4, 5, 2)) if dims in (0, 2) else ((3, 4, 5), (5, 4, 2)) if dims == 1 else ((3, 4, 5), (3, 5, 2))
+    )
     a, b = (rng.standard_normal(shape) for shape in shapes)
     result = flambeau.tensordot(flambeau.tensor(a), flambeau.tensor(b), dims)
     np.testing.assert_allclose(result.numpy(), np.tensordot(a, b, dims), atol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 import flambeau
 from flambeau.autograd import gradcheck, gradgradcheck
 from flambeau.ops.linear import linear
+from flambeau_cpu._kernels import lib
 
 rng = np.random.default_rng(0)
 FLOATS = [("float16", 4e-3), ("float32", 1e-6), ("float64", 1e-14)]
@@ -51,16 +52,39 @@ def wide(array):
 @pytest.mark.parametrize("dtype, tolerance", DTYPES)
 @pytest.mark.parametrize("layouts", list(itertools.product(["contiguous", "transposed", "strided"], repeat=2)))
 def test_mm(dtype, tolerance, layouts):
-    for m, k, n in [(1, 1, 1), (3, 5, 4), (8, 8, 8), (17, 33, 9), (1, 40, 20), (20, 40, 1), (70, 300, 40), (4, 0, 3), (0, 4, 3)]:
+    for m, k, n in [
+        (1, 1, 1),
+        (3, 5, 4),
+        (8, 8, 8),
+        (17, 33, 9),
+        (1, 40, 20),
+        (20, 40, 1),
+        (70, 300, 40),
+        (4, 0, 3),
+        (0, 4, 3),
+    ]:
         a, b = values((m, k), dtype), values((k, n), dtype)
         close(flambeau.mm(laid(a, layouts[0]), laid(b, layouts[1])), wide(a) @ wide(b), tolerance, k)
 
 
 SHAPES = [
-    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
-    ((2, 3, 4), (2, 4, 5)), ((6, 1, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (1, 5, 4, 6)), ((0, 3, 4), (4, 5)), ((2, 3, 0), (0, 5)),
-    ((1, 3, 4), (7, 4, 1)), ((5, 1, 4), (4, 3)), ((0,), (0,)), ((2, 2, 3, 8, 8), (3, 8, 8)),
-]  # fmt: skip
+    ((4,), (4,)),
+    ((3, 4), (4,)),
+    ((4,), (4, 5)),
+    ((2, 3, 4), (4,)),
+    ((4,), (2, 4, 5)),
+    ((2, 3, 4), (4, 5)),
+    ((3, 4), (2, 4, 5)),
+    ((2, 3, 4), (2, 4, 5)),
+    ((6, 1, 3, 4), (2, 4, 5)),
+    ((2, 1, 3, 4), (1, 5, 4, 6)),
+    ((0, 3, 4), (4, 5)),
+    ((2, 3, 0), (0, 5)),
+    ((1, 3, 4), (7, 4, 1)),
+    ((5, 1, 4), (4, 3)),
+    ((0,), (0,)),
+    ((2, 2, 3, 8, 8), (3, 8, 8)),
+]
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
@@ -106,11 +130,15 @@ def test_dot_of_a_long_vector_is_accurate():
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_results_do_not_depend_on_threads(threads):
-    from flambeau_cpu._kernels import lib
-
     before = lib.fb_get_threads()
     try:
-        for shapes in (((150, 200), (200, 170)), ((70, 33, 50), (70, 50, 40)), ((900, 700), (700,)), ((300_000,), (300_000,)), ((700,), (700, 901))):
+        for shapes in (
+            ((150, 200), (200, 170)),
+            ((70, 33, 50), (70, 50, 40)),
+            ((900, 700), (700,)),
+            ((300_000,), (300_000,)),
+            ((700,), (700, 901)),
+        ):
             a, b = (flambeau.tensor(values(shape, "float32")) for shape in shapes)
             lib.fb_set_threads(1)
             one = (a @ b).numpy()
@@ -234,7 +262,12 @@ def test_linear(shape, weight_shape, bias):
     inputs = [flambeau.tensor(each, requires_grad=True) for each in ((x, w, np.asarray(b)) if bias else (x, w))]
     close(linear(*inputs), x @ w.T + (b if bias else 0), 1e-14, 4)
     for how in ("transposed", "strided"):
-        close(linear(laid(x, how), laid(w, how), inputs[2].detach() if bias else None), x @ w.T + (b if bias else 0), 1e-14, 4)
+        close(
+            linear(laid(x, how), laid(w, how), inputs[2].detach() if bias else None),
+            x @ w.T + (b if bias else 0),
+            1e-14,
+            4,
+        )
     assert gradcheck(linear, inputs)
     assert gradgradcheck(linear, inputs)
 
@@ -271,7 +304,11 @@ def t(*shape, dtype=None):
         (lambda: linear(t(2, 3), t(4, 5)), RuntimeError, "\\(\\*, in\\) and \\(out, in\\)"),
         (lambda: linear(t(2, 3), t(4, 3), t(5)), RuntimeError, "bias|must match"),
         (lambda: flambeau.bilinear(t(2, 3), t(3, 4), t(5, 3, 4)), RuntimeError, "in1"),
-        (lambda: t(2, 2, dtype=flambeau.bool) @ t(2, 2, dtype=flambeau.bool), NotImplementedError, "not implemented for bool"),
+        (
+            lambda: t(2, 2, dtype=flambeau.bool) @ t(2, 2, dtype=flambeau.bool),
+            NotImplementedError,
+            "not implemented for bool",
+        ),
         (lambda: flambeau.mm(t(2, 2), t(2, 2), out=t(2, 2, dtype=flambeau.int64)), RuntimeError, "can't be cast"),
     ],
 )

@@ -20,7 +20,9 @@ def test_constant(dtype):
     for tensor in (flambeau.tensor(x), flambeau.tensor(np.ascontiguousarray(x.T)).permute(2, 1, 0)):
         result = F.pad(tensor, (1, 2, 0, 3), value=value)
         np.testing.assert_array_equal(result.numpy(), np.pad(x, [(0, 0), (0, 3), (1, 2)], constant_values=value))
-    np.testing.assert_array_equal(F.pad(flambeau.tensor(x), (-1, 1)).numpy(), np.pad(x[..., 1:], [(0, 0), (0, 0), (0, 1)]))
+    np.testing.assert_array_equal(
+        F.pad(flambeau.tensor(x), (-1, 1)).numpy(), np.pad(x[..., 1:], [(0, 0), (0, 0), (0, 1)])
+    )
     assert F.pad(flambeau.tensor(x), (-2, -2)).shape == (2, 3, 0)
     assert F.pad(flambeau.tensor(x), (-3, 1, 0, 0)).shape == (2, 3, 2)
 
@@ -64,7 +66,11 @@ def test_result_is_fresh():
         (lambda x: F.pad(x, (1,)), RuntimeError, "divisible by 2"),
         (lambda x: F.pad(x, (1,) * 8), RuntimeError, "at most twice the input's dimensions \\(3\\)"),
         (lambda x: F.pad(x, (-3, -2)), RuntimeError, "negative output size"),
-        (lambda x: F.pad(x, (4, 0), "reflect"), RuntimeError, "less than the corresponding input dimension.*\\(4, 0\\)"),
+        (
+            lambda x: F.pad(x, (4, 0), "reflect"),
+            RuntimeError,
+            "less than the corresponding input dimension.*\\(4, 0\\)",
+        ),
         (lambda x: F.pad(x, (5, 0), "circular"), RuntimeError, "one wrap around"),
         (lambda x: F.pad(x, (1, 1), "mirror"), NotImplementedError, "unrecognised padding mode 'mirror'"),
         (lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), "reflect"), NotImplementedError, "last 1, 2 or 3"),

@@ -19,7 +19,7 @@ def per(value, dims):
 
 
 def pooled(x, kernel, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """For each output position: (where it goes, the flat indices of its window in the plane, the taps it has beyond)."""
+    """For each output position: output size, place, flat indices of its window in the plane, taps in the padding."""
     dims = len(kernel)
     stride = kernel if stride is None else per(stride, dims)
     padding, dilation = per(padding, dims), per(dilation, dims)
@@ -40,15 +40,15 @@ def pooled(x, kernel, stride=None, padding=0, dilation=1, ceil_mode=False):
 
 
 CASES = [
-    ((2, 3, 17), dict(kernel_size=2)),
-    ((2, 3, 300), dict(kernel_size=3, stride=1, padding=1)),
-    ((3, 10), dict(kernel_size=4, stride=3, padding=2, ceil_mode=True)),
-    ((2, 2, 8, 9), dict(kernel_size=2)),
-    ((2, 2, 9, 11), dict(kernel_size=3, stride=2, padding=1)),
-    ((2, 2, 9, 11), dict(kernel_size=(2, 3), stride=(1, 4), padding=(1, 0), ceil_mode=True)),
-    ((1, 2, 5, 6, 7), dict(kernel_size=2, stride=(1, 2, 3), padding=1)),
-    ((2, 4, 5, 4), dict(kernel_size=(2, 3, 1), ceil_mode=True)),
-    ((0, 2, 6, 6), dict(kernel_size=2)),
+    ((2, 3, 17), {"kernel_size": 2}),
+    ((2, 3, 300), {"kernel_size": 3, "stride": 1, "padding": 1}),
+    ((3, 10), {"kernel_size": 4, "stride": 3, "padding": 2, "ceil_mode": True}),
+    ((2, 2, 8, 9), {"kernel_size": 2}),
+    ((2, 2, 9, 11), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ((2, 2, 9, 11), {"kernel_size": (2, 3), "stride": (1, 4), "padding": (1, 0), "ceil_mode": True}),
+    ((1, 2, 5, 6, 7), {"kernel_size": 2, "stride": (1, 2, 3), "padding": 1}),
+    ((2, 4, 5, 4), {"kernel_size": (2, 3, 1), "ceil_mode": True}),
+    ((0, 2, 6, 6), {"kernel_size": 2}),
 ]
 
 
@@ -105,7 +105,10 @@ def test_average(shape, options, include, divisor, dtype, tolerance):
         np.testing.assert_allclose(got[(slice(None), *at)], sums / count, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("shape, size", [((2, 3, 7), 3), ((3, 10), 4), ((2, 2, 5, 7), (3, 2)), ((2, 3, 4, 5), (None, 7)), ((1, 2, 3, 4, 5), 2)])
+@pytest.mark.parametrize(
+    "shape, size",
+    [((2, 3, 7), 3), ((3, 10), 4), ((2, 2, 5, 7), (3, 2)), ((2, 3, 4, 5), (None, 7)), ((1, 2, 3, 4, 5), 2)],
+)
 def test_adaptive(shape, size):
     x = rng.standard_normal(shape)
     dims = {2: 1, 3: 1, 4: 2, 5: 3}[len(shape)]
@@ -165,7 +168,9 @@ def test_unpooling_undoes_pooling(dims):
     few = indices[:1, :1].contiguous()
     assert gradcheck(lambda v: unpool(v, few, 2), small)
     assert gradgradcheck(lambda v: unpool(v, few, 2), small)
-    assert unpool(values, indices, 2, output_size=[each + 1 for each in x.shape[2:]]).shape[2:] == tuple(each + 1 for each in x.shape[2:])
+    assert unpool(values, indices, 2, output_size=[each + 1 for each in x.shape[2:]]).shape[2:] == tuple(
+        each + 1 for each in x.shape[2:]
+    )
 
 
 def test_special_values():
@@ -196,7 +201,11 @@ def z(*shape):
         (lambda: F.max_pool2d(z(2, 2), 2), RuntimeError, "3D or 4D \\(batch mode\\)"),
         (lambda: F.max_pool2d(z(1, 0, 2, 2), 2), RuntimeError, "but got \\[1, 0, 2, 2\\]"),
         (lambda: F.max_pool2d(z(1, 1, 2, 2), 3), RuntimeError, "Output size is too small"),
-        (lambda: F.max_pool2d(z(1, 1, 4, 4), 2, padding=2), RuntimeError, "at most half of effective kernel size.*pad=\\[2, 2\\]"),
+        (
+            lambda: F.max_pool2d(z(1, 1, 4, 4), 2, padding=2),
+            RuntimeError,
+            "at most half of effective kernel size.*pad=\\[2, 2\\]",
+        ),
         (lambda: F.max_pool2d(z(1, 1, 4, 4), 2, 0), RuntimeError, "stride should be greater than zero"),
         (lambda: F.max_pool2d(z(1, 1, 4, 4), 0), RuntimeError, "kernel size should be greater than zero"),
         (lambda: F.avg_pool2d(z(1, 1, 4, 4), 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
@@ -204,9 +213,17 @@ def z(*shape):
         (lambda: F.adaptive_avg_pool2d(z(4, 4), (1, 1)), ValueError, "at least 3"),
         (lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2), 2), RuntimeError, "int64, got flambeau.float32"),
         (lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 1).long(), 2), RuntimeError, "same as that of the input"),
-        (lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2).long() + 16, 2), RuntimeError, "invalid max index: 16.*4x4"),
+        (
+            lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2).long() + 16, 2),
+            RuntimeError,
+            "invalid max index: 16.*4x4",
+        ),
         (lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2).long() + -1, 2), RuntimeError, "invalid max index: -1"),
-        (lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2).long(), 2, output_size=(9, 4)), ValueError, "between 2 and 6"),
+        (
+            lambda: F.max_unpool2d(z(1, 1, 2, 2), z(1, 1, 2, 2).long(), 2, output_size=(9, 4)),
+            ValueError,
+            "between 2 and 6",
+        ),
     ],
 )
 def test_errors(call, kind, message):
@@ -221,7 +238,9 @@ def test_fractional(dims):
     values, indices = function(flambeau.tensor(x), 2, output_size=4, return_indices=True)
     assert values.shape == indices.shape == (2, 3, *[4] * dims)
     flat = x.reshape(6, -1)
-    np.testing.assert_array_equal(values.numpy().reshape(6, -1), np.take_along_axis(flat, indices.numpy().reshape(6, -1), 1))
+    np.testing.assert_array_equal(
+        values.numpy().reshape(6, -1), np.take_along_axis(flat, indices.numpy().reshape(6, -1), 1)
+    )
     # Samples of 0 put the windows at floor(i * 5 / 3) and the last at the end.
     zeros = flambeau.zeros(2, 3, dims, dtype=flambeau.float64)
     values = function(flambeau.tensor(x), 2, output_size=4, _random_samples=zeros).numpy()
@@ -231,7 +250,10 @@ def test_fractional(dims):
         np.testing.assert_array_equal(values[(..., *at)], window.max(-1))
     assert function(flambeau.tensor(x), 2, output_ratio=0.5).shape[2:] == (3,) * dims
     small = leaf(1, 1, *[4] * dims)
-    assert gradcheck(lambda v: function(v, 2, output_size=2, _random_samples=flambeau.zeros(1, 1, dims, dtype=flambeau.float64)), small)
+    assert gradcheck(
+        lambda v: function(v, 2, output_size=2, _random_samples=flambeau.zeros(1, 1, dims, dtype=flambeau.float64)),
+        small,
+    )
 
 
 def test_lp():
@@ -246,8 +268,8 @@ def test_lp():
 @pytest.mark.parametrize(
     "options, kind, message",
     [
-        (dict(), ValueError, "either an output_size or an output_ratio"),
-        (dict(output_size=4), RuntimeError, "an output size of 1 to 3 for input \\[1, 1, 4, 4\\]"),
+        ({}, ValueError, "either an output_size or an output_ratio"),
+        ({"output_size": 4}, RuntimeError, "an output size of 1 to 3 for input \\[1, 1, 4, 4\\]"),
     ],
 )
 def test_fractional_errors(options, kind, message):

@@ -50,7 +50,9 @@ def test_nearest_and_area():
 def test_scale_factor_and_its_rounded_size_differ():
     x = np.arange(5.0).reshape(1, 1, 5)
     kept = F.interpolate(flambeau.tensor(x), scale_factor=1.5, mode="linear", align_corners=False).numpy()[0, 0]
-    fresh = F.interpolate(flambeau.tensor(x), scale_factor=1.5, mode="linear", align_corners=False, recompute_scale_factor=True).numpy()[0, 0]
+    fresh = F.interpolate(
+        flambeau.tensor(x), scale_factor=1.5, mode="linear", align_corners=False, recompute_scale_factor=True
+    ).numpy()[0, 0]
     np.testing.assert_allclose(kept, np.clip(places(5, 7, False, 1.5), 0, 4), atol=1e-12)
     np.testing.assert_allclose(fresh, np.clip(places(5, 7, False), 0, 4), atol=1e-12)
 
@@ -107,10 +109,16 @@ def test_grid_sample(dims, padding, align):
             for dim, length in enumerate(shape):
                 g = grid[n, ..., dims - 1 - dim]
                 place = (g + 1) / 2 * (length - 1) if align else ((g + 1) * length - 1) / 2
-                at.append({"zeros": place, "border": np.clip(place, 0, length - 1)}.get(padding, reflected(place, length, align)))
+                at.append(
+                    {"zeros": place, "border": np.clip(place, 0, length - 1)}.get(
+                        padding, reflected(place, length, align)
+                    )
+                )
             for c in range(3):
                 if padding == "zeros":  # zeros around, interpolated with
-                    expected = map_coordinates(np.pad(x[n, c], 3), [each + 3 for each in at], order=order, mode="constant")
+                    expected = map_coordinates(
+                        np.pad(x[n, c], 3), [each + 3 for each in at], order=order, mode="constant"
+                    )
                 else:
                     expected = map_coordinates(x[n, c], at, order=order, mode="nearest")
                 np.testing.assert_allclose(result[n, c], expected, atol=1e-11)
@@ -135,7 +143,9 @@ def test_affine_grid(align):
     np.testing.assert_allclose(grid, np.einsum("hwk,nik->nhwi", points, theta), atol=1e-12)
     identity = flambeau.tensor([[[1.0, 0, 0], [0, 1, 0]]])
     x = flambeau.tensor(rng.standard_normal((1, 2, 5, 6)).astype("float32"))
-    np.testing.assert_allclose(F.grid_sample(x, F.affine_grid(identity, x.shape, align), align_corners=align).numpy(), x.numpy(), atol=1e-5)
+    np.testing.assert_allclose(
+        F.grid_sample(x, F.affine_grid(identity, x.shape, align), align_corners=align).numpy(), x.numpy(), atol=1e-5
+    )
     assert F.affine_grid(flambeau.zeros(1, 3, 4), (1, 1, 2, 3, 4)).shape == (1, 2, 3, 4, 3)
     assert gradcheck(lambda t: F.affine_grid(t, (2, 1, 2, 3), align), flambeau.tensor(theta, requires_grad=True))
 

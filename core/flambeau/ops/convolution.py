@@ -8,7 +8,7 @@ adjoint in the weight).  Everything public checks its arguments and calls one of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from ..dispatch.operator import composite, primitive
@@ -36,11 +36,15 @@ def per_dimension(value: Any, dims: int, what: str, name: str) -> tuple[int, ...
     try:
         found = tuple(each.__index__() for each in value) if not hasattr(value, "__index__") else (value.__index__(),)
     except (AttributeError, TypeError):
-        raise ArgumentTypeError(f"{name}(): {what} must be an int or a sequence of {dims} ints, got {value!r:.60}.") from None
+        raise ArgumentTypeError(
+            f"{name}(): {what} must be an int or a sequence of {dims} ints, got {value!r:.60}."
+        ) from None
     if len(found) == 1:
         return found * dims
     if len(found) != dims:
-        raise ShapeError(f"{name}: expected {what} to be a single integer value or a list of {dims} values, but got {list(found)}.")
+        raise ShapeError(
+            f"{name}: expected {what} to be a single integer value or a list of {dims} values, but got {list(found)}."
+        )
     return found
 
 
@@ -119,12 +123,21 @@ def _batched(name: str, input: Tensor, dims: int) -> tuple[Any, bool]:
     if input.ndim == dims + 1:
         return cast(Any, input).unsqueeze(0), False
     raise ShapeError(
-        f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}."
+        f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
+        f"{list(input.shape)}."
     )
 
 
 def _check(
-    name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any, transposed: bool
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+    transposed: bool,
 ) -> None:
     if not isinstance(weight, Tensor) or not (bias is None or isinstance(bias, Tensor)):
         bad = weight if not isinstance(weight, Tensor) else bias
@@ -139,19 +152,22 @@ def _check(
     shape = weight.shape
     if len(shape) != input.ndim:
         raise ShapeError(
-            f"{name}: expected a weight of {input.ndim} dimensions, but got weight of size {list(shape)} for input {list(input.shape)}."
+            f"{name}: expected a weight of {input.ndim} dimensions, but got weight of size {list(shape)} for "
+            f"input {list(input.shape)}."
         )
     if min(shape[2:]) < 1:
         raise ShapeError(f"{name}: kernel size should be greater than zero, but got weight of size {list(shape)}.")
     if shape[0] < groups or shape[0] % groups:
         raise ShapeError(
-            f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0, and divisible by it, "
+            f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0, and "
+            "divisible by it, "
             f"but got weight of size {list(shape)}."
         )
     channels = shape[0] if transposed else shape[1] * groups
     if input.shape[1] != channels:
         raise ShapeError(
-            f"{name}: given {'transposed=1, ' if transposed else ''}groups={groups}, weight of size {list(shape)}, expected input "
+            f"{name}: given {'transposed=1, ' if transposed else ''}groups={groups}, weight of size "
+            f"{list(shape)}, expected input "
             f"{list(input.shape)} to have {channels} channels, but got {input.shape[1]} channels instead."
         )
     outputs = shape[1] * groups if transposed else shape[0]
@@ -172,14 +188,24 @@ def _padded_same(
     if padding != "same":
         raise ShapeError(f"{name}: invalid padding string: {padding!r}, expected 'valid' or 'same'.")
     if any(each != 1 for each in stride):
-        raise ShapeError(f"{name}: padding='same' is not supported for strided convolutions, got stride {list(stride)}.")
+        raise ShapeError(
+            f"{name}: padding='same' is not supported for strided convolutions, got stride {list(stride)}."
+        )
     total = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:], strict=False)]
     # PyTorch puts the odd one at the end: pad both sides alike and drop the first output.
     return tuple((each + 1) // 2 for each in total), tuple(each % 2 for each in total)
 
 
 def _forward(
-    name: str, dims: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
+    name: str,
+    dims: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Tensor:
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(f"{name}(): input must be a Tensor, got {type(input).__name__}.")
@@ -194,8 +220,10 @@ def _forward(
     for size, kernel, step, pad in zip(x.shape[2:], weight.shape[2:], dilation, padding, strict=True):
         if size + 2 * pad < step * (kernel - 1) + 1:
             raise ShapeError(
-                f"{name}: calculated padded input size per channel: {[s + 2 * p for s, p in zip(x.shape[2:], padding, strict=True)]}, "
-                f"kernel size: {list(weight.shape[2:])} (dilation {list(dilation)}). Kernel size can't be greater than actual input size."
+                f"{name}: calculated padded input size per channel: "
+                f"{[s + 2 * p for s, p in zip(x.shape[2:], padding, strict=True)]}, "
+                f"kernel size: {list(weight.shape[2:])} (dilation {list(dilation)}). Kernel size can't be "
+                "greater than actual input size."
             )
     result: Any = conv.run(x, weight, bias, stride, padding, dilation, groups)
     for dim, first in enumerate(drop):
@@ -205,20 +233,24 @@ def _forward(
 
 
 def _transposed(
-    name: str, dims: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
-    groups: int, dilation: Any,
+    name: str, dims: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+    output_padding: Any, groups: int, dilation: Any,
 ) -> Tensor:  # fmt: skip
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(f"{name}(): input must be a Tensor, got {type(input).__name__}.")
     x, batched = _batched(name, input, dims)
     stride, dilation = per_dimension(stride, dims, "stride", name), per_dimension(dilation, dims, "dilation", name)
-    padding, extra = per_dimension(padding, dims, "padding", name), per_dimension(output_padding, dims, "output_padding", name)
+    padding, extra = (
+        per_dimension(padding, dims, "padding", name),
+        per_dimension(output_padding, dims, "output_padding", name),
+    )
     _check(name, x, weight, bias, stride, padding, dilation, groups, True)
     if any(each < 0 for each in extra):
         raise ShapeError(f"{name}: negative output_padding is not supported, got {list(extra)}.")
     if any(each >= max(step, wide) for each, step, wide in zip(extra, stride, dilation, strict=True)):
         raise ShapeError(
-            f"{name}: output padding must be smaller than either stride or dilation, but got output_padding {list(extra)}, "
+            f"{name}: output padding must be smaller than either stride or dilation, but got output_padding "
+            f"{list(extra)}, "
             f"stride {list(stride)}, dilation {list(dilation)}."
         )
     size = tuple(
@@ -229,7 +261,8 @@ def _transposed(
     )
     if min(size) < 1:
         raise ShapeError(
-            f"{name}: given input size per channel: {list(x.shape[2:])}, calculated output size per channel: {list(size)}. "
+            f"{name}: given input size per channel: {list(x.shape[2:])}, calculated output size per channel: "
+            f"{list(size)}. "
             "Output size is too small."
         )
     result: Any = conv_input.run(x, weight, bias, size, stride, padding, dilation, groups)
@@ -252,7 +285,7 @@ _FORWARD: Final = """A convolution over {dims} dimension{s}.
     Raises:
         RuntimeError: sizes do not fit, dtypes differ, or a parameter is out of its range.
     """
-_TRANSPOSED: Final = """A transposed convolution over {dims} dimension{s}: the adjoint of the convolution with these parameters.
+_TRANSPOSED: Final = """A transposed convolution over {dims} dimension{s}: the adjoint of the one with these parameters.
 
     Args:
         input: (batch, channels, {size}), or without the batch.
@@ -290,10 +323,11 @@ def _declare(dims: int) -> tuple[Any, Any]:
         )
 
     forward.__doc__, transposed.__doc__ = _FORWARD.format(**words), _TRANSPOSED.format(**words)
-    both = []
-    for function, name in ((forward, f"conv{dims}d"), (transposed, f"conv_transpose{dims}d")):
+    both: list[Any] = []
+    functions: dict[str, Callable[..., Tensor]] = {f"conv{dims}d": forward, f"conv_transpose{dims}d": transposed}
+    for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
-        both.append(composite(function, name=name, namespaces=("", "nn.functional"), method=False))
+        both.append(composite(name=name, namespaces=("", "nn.functional"), method=False)(function))
     return both[0], both[1]
 
 
@@ -342,11 +376,11 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise ShapeError(
-            f"conv_tbc: expected an input (time, batch, channels), a weight (width, channels, outputs) and a bias (outputs), "
-            f"got {list(input.shape)}, {list(weight.shape)} and {list(bias.shape)}."
+            "conv_tbc: expected an input (time, batch, channels), a weight (width, channels, outputs) and a "
+            f"bias (outputs), got {list(input.shape)}, {list(weight.shape)} and {list(bias.shape)}."
         )
     x, w = cast(Any, input).permute(1, 2, 0), cast(Any, weight).permute(2, 1, 0)
-    return cast(Tensor, _forward("conv_tbc", 1, x, w, bias, 1, pad, 1, 1).permute(2, 0, 1))  # type: ignore[attr-defined]
+    return cast(Tensor, _forward("conv_tbc", 1, x, w, bias, 1, pad, 1, 1).permute(2, 0, 1))
 
 
 # ---------------------------------------------------------------- patches
@@ -381,7 +415,10 @@ def _patch_parameters(name: str, kernel_size: Any, dilation: Any, padding: Any, 
     ):  # fmt: skip
         values = per_dimension(value, 2, what, name)
         if min(values) < least:
-            raise ShapeError(f"{name}: {what} should be {'not negative' if least == 0 else 'greater than zero'}, but got {list(values)}.")
+            raise ShapeError(
+                f"{name}: {what} should be {'not negative' if least == 0 else 'greater than zero'}, but got "
+                f"{list(values)}."
+            )
         found.append(values)
     return found
 
@@ -416,7 +453,8 @@ def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints =
     if min(positions) < 1:
         raise ShapeError(
             f"unfold: given an input of spatial size {list(input.shape[-2:])}, kernel_size={list(geometry[0])}, "
-            f"dilation={list(geometry[1])}, padding={list(geometry[2])}, calculated shape of the array of sliding blocks as "
+            f"dilation={list(geometry[1])}, padding={list(geometry[2])}, calculated shape of the array of "
+            "sliding blocks as "
             f"{list(positions)}, which is too small (non-positive)."
         )
     if input.ndim == 3:
@@ -444,7 +482,8 @@ def fold(
     geometry = _patch_parameters("fold", kernel_size, dilation, padding, stride)
     if input.ndim not in (2, 3) or not all(input.shape[-2:]):
         raise ShapeError(
-            f"fold: expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions, "
+            "fold: expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            "dimensions, "
             f"but got {list(input.shape)}."
         )
     window, positions = math.prod(geometry[0]), _positions(size, *geometry)
@@ -456,8 +495,10 @@ def fold(
     if min(positions) < 1 or math.prod(positions) != input.shape[-1]:
         raise ShapeError(
             f"fold: given output_size={list(size)}, kernel_size={list(geometry[0])}, dilation={list(geometry[1])}, "
-            f"padding={list(geometry[2])}, stride={list(geometry[3])}, expected size of input's dimension 2 to match the calculated "
-            f"number of sliding blocks {' * '.join(map(str, positions))} = {math.prod(positions)}, but got {input.shape[-1]}."
+            f"padding={list(geometry[2])}, stride={list(geometry[3])}, expected size of input's dimension 2 to "
+            "match the calculated "
+            f"number of sliding blocks {' * '.join(map(str, positions))} = {math.prod(positions)}, but got "
+            f"{input.shape[-1]}."
         )
     if input.ndim == 2:
         return col2im(cast(Any, input).unsqueeze(0), size, *geometry).squeeze(0)  # type: ignore[no-any-return]

@@ -39,7 +39,8 @@ def _parsed(equation: str) -> _Equation:
                 raise ShapeError(f"einsum(): output subscript {label} appears more than once in {equation!r}.")
             if label != _DOTS and not any(label in each for each in inputs):
                 raise ShapeError(
-                    f"einsum(): output subscript {label} does not appear in the equation for any input operand: {equation!r}."
+                    f"einsum(): output subscript {label} does not appear in the equation for any input operand: "
+                    f"{equation!r}."
                 )
     else:
         used = "".join(inputs)
@@ -50,9 +51,12 @@ def _parsed(equation: str) -> _Equation:
 def _subscript(text: str, equation: str) -> str:
     plain = text.replace("...", _DOTS, 1)
     for at, each in enumerate(plain):
-        if each not in _LETTERS and not (each == _DOTS and plain.find("...") < 0 and plain.count(_DOTS) == 1 and "..." in text):
+        if each not in _LETTERS and not (
+            each == _DOTS and plain.find("...") < 0 and plain.count(_DOTS) == 1 and "..." in text
+        ):
             raise ShapeError(
-                f"einsum(): invalid subscript {text!r} in {equation!r} (at {at}): subscripts are letters and at most one ellipsis '...'."
+                f"einsum(): invalid subscript {text!r} in {equation!r} (at {at}): subscripts are letters and at "
+                "most one ellipsis '...'."
             )
     return plain
 
@@ -70,7 +74,9 @@ def _from_lists(args: Sequence[Any]) -> tuple[str, list[Any]]:
             elif isinstance(each, int) and 0 <= each < len(_LETTERS):
                 parts.append(_LETTERS[each])
             else:
-                raise ShapeError(f"einsum(): expected subscripts in a sublist to be in [0, 52) or Ellipsis, got {each!r}.")
+                raise ShapeError(
+                    f"einsum(): expected subscripts in a sublist to be in [0, 52) or Ellipsis, got {each!r}."
+                )
         return "".join(parts)
 
     equation = ",".join(map(spell, lists))
@@ -83,7 +89,8 @@ def _labelled(equation: str, subscript: str, operand: Any, dots: int) -> tuple[A
     extra = operand.ndim - letters
     if extra < 0 or (extra and _DOTS not in subscript):
         raise ShapeError(
-            f"einsum(): the number of subscripts in {subscript.replace(_DOTS, '...')!r} ({letters}) does not match the number of "
+            f"einsum(): the number of subscripts in {subscript.replace(_DOTS, '...')!r} ({letters}) does not "
+            "match the number of "
             f"dimensions ({operand.ndim}) of the operand of shape {list(operand.shape)} in {equation!r}."
         )
     labels: list[str] = []
@@ -96,7 +103,8 @@ def _labelled(equation: str, subscript: str, operand: Any, dots: int) -> tuple[A
             a, b = operand.shape[first], operand.shape[second]
             if a != b:
                 raise ShapeError(
-                    f"einsum(): subscript {label} is repeated for an operand but the sizes don't match, {a} != {b} in {equation!r}."
+                    f"einsum(): subscript {label} is repeated for an operand but the sizes don't match, {a} != "
+                    f"{b} in {equation!r}."
                 )
             operand = operand.diagonal(0, first, second)  # the diagonal's dimension is the last
             del labels[second], labels[first]
@@ -158,7 +166,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
     Each letter names a dimension; equal letters run together; letters that the result leaves out are summed.
     ``...`` stands for any further dimensions, which broadcast.  Without ``->``, the result has the ellipsis and
-    then the letters that appear once, in alphabetical order (capitals first).  Operands are multiplied from left to right.
+    then the letters that appear once, in alphabetical order (capitals first).
+    Operands are multiplied from left to right.
 
     Args:
         equation: such as ``"bij,bjk->bik"``; or the first operand, followed by a list of numbers for its dimensions,
@@ -179,7 +188,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     elif isinstance(equation, Tensor):
         equation, tensors = _from_lists((equation, *operands))
     else:
-        raise ArgumentTypeError(f"einsum(): the first argument must be an equation or a Tensor, got {type(equation).__name__}.")
+        raise ArgumentTypeError(
+            f"einsum(): the first argument must be an equation or a Tensor, got {type(equation).__name__}."
+        )
     if not tensors:
         raise ArgumentError(f"einsum(): must provide at least one operand, got none for {equation!r}.")
     for each in tensors:
@@ -188,9 +199,16 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     same_key("einsum", *tensors)
     parsed = _parsed(equation)
     if len(parsed.inputs) != len(tensors):
-        raise ShapeError(f"einsum(): {equation!r} has subscripts for {len(parsed.inputs)} operands, but {len(tensors)} were provided.")
+        raise ShapeError(
+            f"einsum(): {equation!r} has subscripts for {len(parsed.inputs)} operands, but {len(tensors)} were "
+            "provided."
+        )
     dots = max(
-        (each.ndim - len(subscript) + 1 for each, subscript in zip(tensors, parsed.inputs, strict=True) if _DOTS in subscript),
+        (
+            each.ndim - len(subscript) + 1
+            for each, subscript in zip(tensors, parsed.inputs, strict=True)
+            if _DOTS in subscript
+        ),
         default=0,
     )
     terms = [_labelled(equation, subscript, each, dots) for subscript, each in zip(parsed.inputs, tensors, strict=True)]
@@ -202,7 +220,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
                 sizes[label] = size
             elif size not in (1, known):
                 raise ShapeError(
-                    f"einsum(): operands do not broadcast in {equation!r}: subscript {label.replace(_DOTS, '...')} has sizes "
+                    f"einsum(): operands do not broadcast in {equation!r}: subscript "
+                    f"{label.replace(_DOTS, '...')} has sizes "
                     f"{known} and {size} in shapes {' and '.join(str(list(each.shape)) for each in tensors)}."
                 )
     wanted: list[str] = []
@@ -241,7 +260,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ShapeError(
-                f"tensordot expects dims >= 0 and at most the number of dimensions of both tensors, got dims={dims} for "
+                "tensordot expects dims >= 0 and at most the number of dimensions of both tensors, got "
+                f"dims={dims} for "
                 f"{list(a.shape)} and {list(b.shape)}."
             )
         first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
@@ -258,7 +278,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         lb[j] = la[i]
         if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
             raise ShapeError(
-                f"tensordot: contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has "
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
+                "and second has "
                 f"size {b.shape[j]} in dim {j}."
             )
     keep = {label for label in la if label not in lb} | {label for label in lb if label not in la}

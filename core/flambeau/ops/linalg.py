@@ -38,7 +38,8 @@ def same_key(name: str, *tensors: Any) -> None:
             raise device_mismatch(name, first, each)
         if each.key is not first.key:
             raise DtypeError(
-                f"{name}: expected tensors to have the same dtype, but got {' and '.join(t.key.dtype.name for t in tensors)}.\n"
+                f"{name}: expected tensors to have the same dtype, but got "
+                f"{' and '.join(t.key.dtype.name for t in tensors)}.\n"
                 "Convert them with .to(dtype)."
             )
 
@@ -74,7 +75,9 @@ def mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         same_key("mm", self, mat2)
     a, b = self.geometry.shape, mat2.geometry.shape
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
-        raise ShapeError(f"mm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and {list(b)}.")
+        raise ShapeError(
+            f"mm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and {list(b)}."
+        )
     return cast(Tensor, mm.run(self, mat2))
 
 
@@ -239,7 +242,9 @@ def _matmul(self: Any, other: Any) -> Any:
         result = rows_of(a).mm(b).reshape((*a.shape[:-1], b.shape[-1]))
     else:
         batch = tuple(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
-        flat = [each.expand(batch + tuple(each.shape[-2:])).reshape((math.prod(batch), *each.shape[-2:])) for each in (a, b)]
+        flat = [
+            each.expand(batch + tuple(each.shape[-2:])).reshape((math.prod(batch), *each.shape[-2:])) for each in (a, b)
+        ]
         result = flat[0].bmm(flat[1]).reshape((*batch, a.shape[-2], b.shape[-1]))
     if row:
         result = result.squeeze(-2)
@@ -259,7 +264,8 @@ def old_order(function: Callable[..., Tensor], args: tuple[Any, ...], out: Tenso
             f"got {', '.join(type(each).__name__ for each in args)}."
         )
     warnings.warn(
-        f"{function.__name__}(beta, input, alpha, a, b) is deprecated; write {function.__name__}(input, a, b, beta=beta, alpha=alpha).",
+        f"{function.__name__}(beta, input, alpha, a, b) is deprecated; write {function.__name__}(input, a, b, "
+        "beta=beta, alpha=alpha).",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -278,7 +284,9 @@ def rows_of(tensor: Any) -> Any:
 
 def _check_addition(name: str, self: Tensor, shape: tuple[int, ...]) -> None:
     if broadcast_shapes(self.geometry.shape, shape) != shape:
-        raise ShapeError(f"{name}: the expanded size of the input {list(self.shape)} must match the product's, {list(shape)}.")
+        raise ShapeError(
+            f"{name}: the expanded size of the input {list(self.shape)} must match the product's, {list(shape)}."
+        )
 
 
 @primitive("self mat1 mat2 | beta alpha", inplace="addmm_")
@@ -298,11 +306,16 @@ def addmm(
     if old or not (isinstance(self, Tensor) and isinstance(mat1, Tensor)):
         return old_order(addmm, (self, mat1, mat2, *old), out)
     if out is not None:
-        return finish_out("addmm", out, (self, mat1, mat2), lambda: cast(Tensor, addmm(self, mat1, mat2, beta=beta, alpha=alpha)))
+        return finish_out(
+            "addmm", out, (self, mat1, mat2), lambda: cast(Tensor, addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+        )
     same_key("addmm", self, mat1, mat2)
     a, b = mat1.geometry.shape, mat2.geometry.shape
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
-        raise ShapeError(f"addmm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and {list(b)}.")
+        raise ShapeError(
+            f"addmm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and "
+            f"{list(b)}."
+        )
     _check_addition("addmm", self, (a[0], b[1]))
     return cast(Tensor, addmm.run(self, mat1, mat2, *_factors(self, beta, alpha)))
 
@@ -336,7 +349,13 @@ addmm.composite(lambda self, mat1, mat2, beta, alpha: _combined(self, mat1.mm(ma
 
 @primitive("self batch1 batch2 | beta alpha", inplace="baddbmm_")
 def baddbmm(
-    self: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: float = 1, alpha: float = 1, out: Tensor | None = None
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *old: Any,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return ``beta * self + alpha * bmm(batch1, batch2)``; with ``beta == 0``, NaN in ``self`` does not matter.
 
@@ -352,12 +371,17 @@ def baddbmm(
         return old_order(baddbmm, (self, batch1, batch2, *old), out)
     if out is not None:
         return finish_out(
-            "baddbmm", out, (self, batch1, batch2), lambda: cast(Tensor, baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+            "baddbmm",
+            out,
+            (self, batch1, batch2),
+            lambda: cast(Tensor, baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)),
         )
     same_key("baddbmm", self, batch1, batch2)
     a, b = batch1.geometry.shape, batch2.geometry.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise wrong_sizes("baddbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
+        raise wrong_sizes(
+            "baddbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2
+        )
     _check_addition("baddbmm", self, (a[0], a[1], b[2]))
     return cast(Tensor, baddbmm.run(self, batch1, batch2, *_factors(self, beta, alpha)))
 
@@ -388,7 +412,9 @@ def addmv(
     if old or not (isinstance(self, Tensor) and isinstance(mat, Tensor)):
         return old_order(addmv, (self, mat, vec, *old), out)
     if out is not None:
-        return finish_out("addmv", out, (self, mat, vec), lambda: cast(Tensor, addmv(self, mat, vec, beta=beta, alpha=alpha)))
+        return finish_out(
+            "addmv", out, (self, mat, vec), lambda: cast(Tensor, addmv(self, mat, vec, beta=beta, alpha=alpha))
+        )
     same_key("addmv", self, mat, vec)
     if mat.ndim != 2 or vec.ndim != 1 or mat.shape[1] != vec.shape[0]:
         raise wrong_sizes("addmv", "a matrix (n, m) and a vector (m)", mat, vec)
@@ -399,7 +425,13 @@ def addmv(
 
 @composite(inplace="addbmm_")
 def addbmm(
-    self: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: float = 1, alpha: float = 1, out: Tensor | None = None
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *old: Any,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return ``beta * self + alpha * sum(batch1[i] @ batch2[i])``; with ``beta == 0``, NaN in ``self`` does not matter.
 
@@ -415,12 +447,17 @@ def addbmm(
         return old_order(addbmm, (self, batch1, batch2, *old), out)
     if out is not None:
         return finish_out(
-            "addbmm", out, (self, batch1, batch2), lambda: cast(Tensor, addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+            "addbmm",
+            out,
+            (self, batch1, batch2),
+            lambda: cast(Tensor, addbmm(self, batch1, batch2, beta=beta, alpha=alpha)),
         )
     same_key("addbmm", self, batch1, batch2)
     a, b = batch1.shape, batch2.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise wrong_sizes("addbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2)
+        raise wrong_sizes(
+            "addbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2
+        )
     # Sum over the batch inside one product: the batch becomes part of the inner dimension.
     wide = cast(Any, batch1).permute(1, 0, 2).reshape(a[1], a[0] * a[2])
     return cast(Tensor, addmm(self, wide, cast(Any, batch2).reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha))
@@ -443,11 +480,16 @@ def addr(
     if old or not (isinstance(self, Tensor) and isinstance(vec1, Tensor)):
         return old_order(addr, (self, vec1, vec2, *old), out)
     if out is not None:
-        return finish_out("addr", out, (self, vec1, vec2), lambda: cast(Tensor, addr(self, vec1, vec2, beta=beta, alpha=alpha)))
+        return finish_out(
+            "addr", out, (self, vec1, vec2), lambda: cast(Tensor, addr(self, vec1, vec2, beta=beta, alpha=alpha))
+        )
     if self.key.dtype.category < 2:
         for which, value in (("beta", beta), ("alpha", alpha)):
             if isinstance(value, float):
-                raise DtypeError(f"addr: for integral input tensors, argument {which} must not be a floating point number, got {value}.")
+                raise DtypeError(
+                    f"addr: for integral input tensors, argument {which} must not be a floating point number, "
+                    f"got {value}."
+                )
     product = outer(vec1, vec2)
     _check_addition("addr", self, tuple(product.shape))
     if self.key.dtype.category == 0 and product.key.dtype.category == 0:  # truth: sums are "or"

@@ -36,7 +36,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             kernel = _linear_table.get(key)
             if fit and kernel is not None:
                 result: Tensor = kernel(input, weight, bias)
-                if mode.enabled and (input.node is not None or weight.node is not None or (bias is not None and bias.node is not None)):
+                if mode.enabled and (
+                    input.node is not None or weight.node is not None or (bias is not None and bias.node is not None)
+                ):
                     record(linear.op, (input, weight, bias), result)
                 return result
     except AttributeError:
@@ -53,9 +55,14 @@ def _checked_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
     x, w = input.geometry.shape, weight.geometry.shape
     if not x or not 1 <= len(w) <= 2 or x[-1] != w[-1]:
         raise ShapeError(
-            f"linear: input and weight shapes cannot be multiplied, expected (*, in) and (out, in), got {list(x)} and {list(w)}."
+            "linear: input and weight shapes cannot be multiplied, expected (*, in) and (out, in), got "
+            f"{list(x)} and {list(w)}."
         )
-    if bias is not None and bias.geometry.shape != w[:-1] and broadcast_shapes(bias.shape, x[:-1] + w[:-1]) != x[:-1] + w[:-1]:
+    if (
+        bias is not None
+        and bias.geometry.shape != w[:-1]
+        and broadcast_shapes(bias.shape, x[:-1] + w[:-1]) != x[:-1] + w[:-1]
+    ):
         raise wrong_sizes("linear", f"a bias that broadcasts to {list(x[:-1] + w[:-1])}", bias)
     fitting(input.geometry, weight.geometry, None if bias is None else bias.geometry)
     return cast(Tensor, linear.run(input, weight, bias))
@@ -103,7 +110,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     a, b, w = cast(Any, input1), cast(Any, input2), cast(Any, weight)
     same_key("bilinear", *[each for each in (input1, input2, weight, bias) if each is not None])
-    if w.ndim != 3 or not a.ndim or not b.ndim or a.shape[:-1] != b.shape[:-1] or (a.shape[-1], b.shape[-1]) != w.shape[1:]:
+    if (
+        w.ndim != 3
+        or not a.ndim
+        or not b.ndim
+        or a.shape[:-1] != b.shape[:-1]
+        or (a.shape[-1], b.shape[-1]) != w.shape[1:]
+    ):
         raise wrong_sizes("bilinear", "(*, in1), (*, in2) and a weight (out, in1, in2)", a, b, w)
     if bias is not None and bias.shape != w.shape[:1]:
         raise wrong_sizes("bilinear", f"a bias of {w.shape[0]}", bias)

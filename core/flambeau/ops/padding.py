@@ -31,7 +31,8 @@ def _check_sizes(name: str, shape: Sequence[int], pads: Sequence[int]) -> list[i
         size[dim] += pads[2 * i] + pads[2 * i + 1]
         if size[dim] < 0:
             raise ShapeError(
-                f"{name}: the input size {shape[dim]}, plus negative padding {pads[2 * i]} and {pads[2 * i + 1]} resulted in a "
+                f"{name}: the input size {shape[dim]}, plus negative padding {pads[2 * i]} and "
+                f"{pads[2 * i + 1]} resulted in a "
                 f"negative output size, which is invalid. Check dimension {dim} of your input."
             )
     return size
@@ -51,7 +52,8 @@ def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tenso
     pads = tuple(pad)
     if len(pads) % 2 or len(pads) > 2 * self.ndim:
         raise ShapeError(
-            f"constant_pad_nd: padding length must be divisible by 2 and at most twice the input's dimensions ({self.ndim}), "
+            "constant_pad_nd: padding length must be divisible by 2 and at most twice the input's dimensions "
+            f"({self.ndim}), "
             f"got {len(pads)}: {list(pads)}."
         )
     _check_sizes("constant_pad_nd", self.shape, pads)
@@ -84,7 +86,9 @@ def _(a: Any, pad: Sequence[int], value: float) -> Any:
     widths = [(0, 0)] * a.ndim
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
-        a = a[(..., slice(max(-before, 0), a.shape[-1 - i] - max(-after, 0)), *[slice(None)] * i)]
+        kept = slice(max(-before, 0), a.shape[-1 - i] - max(-after, 0))
+        at: tuple[Any, ...] = (Ellipsis, kept, *(slice(None) for _ in range(i)))
+        a = a[at]
         widths[-1 - i] = (max(before, 0), max(after, 0))
     return np.pad(a, widths, constant_values=value)
 
@@ -140,17 +144,22 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode == "constant":
         return constant_pad_nd(input, pads, 0 if value is None else value)  # type: ignore[no-any-return]
     if mode not in _MODES:
-        raise MissingKernelError(f"pad: unrecognised padding mode {mode!r}; it is 'constant', {', '.join(map(repr, _MODES))}.")
+        raise MissingKernelError(
+            f"pad: unrecognised padding mode {mode!r}; it is 'constant', {', '.join(map(repr, _MODES))}."
+        )
     if value is not None and value != 0:
         raise ShapeError(f"pad: padding mode {mode!r} doesn't take in value argument, got {value}.")
     dims = len(pads) // 2
     if not 1 <= dims <= 3 or input.ndim not in (dims + 1, dims + 2):
         raise MissingKernelError(
-            f"pad: mode {mode!r} pads the last 1, 2 or 3 dimensions of a tensor with one or two more, got {len(pads)} numbers for "
+            f"pad: mode {mode!r} pads the last 1, 2 or 3 dimensions of a tensor with one or two more, got "
+            f"{len(pads)} numbers for "
             f"input {list(input.shape)}."
         )
     if not all(input.shape[-dims - 1 :]) and not (mode == "circular" and all(input.shape[-dims:])):
-        raise ShapeError(f"pad: expected an input whose dimensions besides the batch are not empty, got {list(input.shape)}.")
+        raise ShapeError(
+            f"pad: expected an input whose dimensions besides the batch are not empty, got {list(input.shape)}."
+        )
     sources, excess = _MODES[mode]
     if any(each < 1 for each in _check_sizes("pad", input.shape, pads)[-dims:]):
         raise ShapeError(f"pad: the result would be empty, input {list(input.shape)} with padding {list(pads)}.")
@@ -159,9 +168,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         dim = input.ndim - 1 - i
         length, before, after = input.shape[dim], pads[2 * i], pads[2 * i + 1]
         if excess is not None and max(before, after) > length + excess:
-            limit = "less than the corresponding input dimension" if excess else "at most the input dimension (one wrap around)"
+            limit = (
+                "less than the corresponding input dimension"
+                if excess
+                else "at most the input dimension (one wrap around)"
+            )
             raise ShapeError(
-                f"pad: padding size should be {limit}, but got: padding ({before}, {after}) at dimension {dim} of input "
+                f"pad: padding size should be {limit}, but got: padding ({before}, {after}) at dimension {dim} "
+                "of input "
                 f"{list(input.shape)}."
             )
         if before or after:

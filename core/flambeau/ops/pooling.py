@@ -20,8 +20,8 @@ from .views import declared
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
 Pair = tuple[Tensor, Tensor]
@@ -154,7 +154,8 @@ def _check_input(name: str, input: Any, dims: int) -> None:
     shape = input.geometry.shape
     if len(shape) not in (dims + 1, dims + 2) or not all(shape[len(shape) - dims - 1 :]):
         raise ShapeError(
-            f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size "
+            "for input, "
             f"but got {list(shape)}."
         )
 
@@ -186,14 +187,17 @@ def _windows(
         size.append(count)
     if min(size) < 1:
         raise ShapeError(
-            f"{name}: given input size {list(input.geometry.shape)}, calculated output size: {size}. Output size is too small."
+            f"{name}: given input size {list(input.geometry.shape)}, calculated output size: {size}. Output "
+            "size is too small."
         )
     return tuple(size), kernel, step, pad, wide
 
 
 def _adaptive_size(name: str, input: Tensor, dims: int, output_size: Any) -> tuple[int, ...]:
     if isinstance(output_size, (tuple, list)) and isinstance(input, Tensor) and input.ndim <= len(output_size):
-        raise ArgumentError(f"{name}: input dimension should be at least {len(output_size) + 1}, got {list(input.shape)}.")
+        raise ArgumentError(
+            f"{name}: input dimension should be at least {len(output_size) + 1}, got {list(input.shape)}."
+        )
     _check_input(name, input, dims)
     given = (output_size,) * dims if output_size is None or isinstance(output_size, int) else tuple(output_size)
     if len(given) == 1:
@@ -204,7 +208,9 @@ def _adaptive_size(name: str, input: Tensor, dims: int, output_size: Any) -> tup
         length if each is None else each for each, length in zip(given, input.geometry.shape[-dims:], strict=True)
     )
     if min(size) < 0:
-        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0, but received {list(size)}.")
+        raise ShapeError(
+            f"{name}: elements of output_size must be greater than or equal to 0, but received {list(size)}."
+        )
     return size
 
 
@@ -279,11 +285,13 @@ _LP: Final = """The power averages of windows over {dims} dimension{s}: the p-th
     """
 
 
-def _named(function: Callable[..., Any], name: str, doc: str, dims: int, namespaces: Any = _PLACES, **words: str) -> Any:
+def _named(
+    function: Callable[..., Any], name: str, doc: str, dims: int, namespaces: Any = _PLACES, **words: str
+) -> Any:
     function.__name__ = function.__qualname__ = name
     size = ", ".join(_AXES[3 - dims :])
     function.__doc__ = doc.format(dims=dims, s="s" * (dims > 1), size=size, **words)
-    return composite(function, name=name, namespaces=namespaces, method=False)
+    return composite(name=name, namespaces=namespaces, method=False)(function)
 
 
 def _declare_max(dims: int) -> tuple[Any, Any]:
@@ -293,7 +301,10 @@ def _declare_max(dims: int) -> tuple[Any, Any]:
         input: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
         ceil_mode: bool = False, return_indices: bool = True,
     ) -> Pair:  # fmt: skip
-        return cast(Pair, tuple(max_pool.run(input, *_windows(name, input, dims, kernel_size, stride, padding, dilation, ceil_mode))))
+        return cast(
+            Pair,
+            tuple(max_pool.run(input, *_windows(name, input, dims, kernel_size, stride, padding, dilation, ceil_mode))),
+        )
 
     def plain(
         input: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
@@ -309,7 +320,13 @@ def _declare_avg(dims: int) -> Any:
     name = f"avg_pool{dims}d"
 
     def averages(
-        input: Tensor, kernel_size: Ints, stride: Any, padding: Ints, ceil_mode: bool, count_include_pad: bool, divisor: int | None
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Any,
+        padding: Ints,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor: int | None,
     ) -> Tensor:
         if divisor == 0:
             raise ShapeError(f"{name}: divisor must be not zero.")
@@ -345,7 +362,9 @@ def _declare_adaptive(dims: int) -> tuple[Any, Any]:
 
     indices = "\n        return_indices: also return the flat index of each maximum in its plane."
     return (
-        _named(averages, avg_name, _ADAPTIVE, dims, _PLACES if dims == 1 else "nn.functional", what="averages", extra=""),
+        _named(
+            averages, avg_name, _ADAPTIVE, dims, _PLACES if dims == 1 else "nn.functional", what="averages", extra=""
+        ),
         _named(maxima, max_name, _ADAPTIVE, dims, "nn.functional", what="maxima", extra=indices),
     )
 
@@ -355,7 +374,8 @@ def _unpooled_size(
 ) -> tuple[int, ...]:
     dims = len(kernel)
     usual = tuple(
-        (length - 1) * s - 2 * p + k for length, s, p, k in zip(input.geometry.shape[-dims:], step, pad, kernel, strict=True)
+        (length - 1) * s - 2 * p + k
+        for length, s, p, k in zip(input.geometry.shape[-dims:], step, pad, kernel, strict=True)
     )
     if given is None:
         return usual
@@ -363,7 +383,10 @@ def _unpooled_size(
     if len(size) == dims + 2:
         size = size[2:]
     if len(size) != dims:
-        raise ArgumentError(f"{name}: output_size should be a sequence containing {dims} or {dims + 2} elements, but it has {len(size)}.")
+        raise ArgumentError(
+            f"{name}: output_size should be a sequence containing {dims} or {dims + 2} elements, but it has "
+            f"{len(size)}."
+        )
     for dim, (each, least, s) in enumerate(zip(size, usual, step, strict=True)):
         if not least - s < each < least + s:
             raise ArgumentError(
@@ -386,7 +409,10 @@ def _declare_unpool(dims: int) -> Any:
             raise ShapeError(f"{name}: strides should be greater than zero, but got {list(step)}.")
         size = _unpooled_size(name, input, kernel, step, per_dimension(padding, dims, "padding", name), output_size)
         if not isinstance(indices, Tensor) or indices.key.dtype is not int64:
-            raise DtypeError(f"{name}: elements in indices should be type int64, got {getattr(indices, 'dtype', type(indices).__name__)}.")
+            raise DtypeError(
+                f"{name}: elements in indices should be type int64, got "
+                f"{getattr(indices, 'dtype', type(indices).__name__)}."
+            )
         if indices.geometry.shape != input.geometry.shape:
             raise ShapeError(
                 f"{name}: expected shape of indices to be same as that of the input tensor {list(input.shape)}, "

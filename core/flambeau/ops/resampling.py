@@ -123,8 +123,8 @@ def interpolate(
         input: (batch, channels, [depth,] [height,] width).
         size: the new spatial size; or
         scale_factor: by how much it grows.
-        mode: ``"nearest"``, ``"linear"`` (3-D input), ``"bilinear"``, ``"bicubic"`` (4-D), ``"trilinear"`` (5-D), ``"area"``,
-            ``"nearest-exact"``.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"area"``, ``"linear"`` (3-D input), ``"bilinear"``, ``"bicubic"``
+            (4-D), ``"trilinear"`` (5-D).
         align_corners: let the corner elements keep their place (linear and cubic modes); otherwise the outer edges do.
         recompute_scale_factor: take the scale from the rounded size rather than from ``scale_factor``.
 
@@ -137,36 +137,52 @@ def interpolate(
     dims = input.ndim - 2
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ArgumentError("interpolate: align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear.")
+            raise ArgumentError(
+                "interpolate: align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | bicubic | trilinear."
+            )
         align_corners = False
     if (size is None) == (scale_factor is None):
-        raise ArgumentError("interpolate: " + ("either size or scale_factor should be defined." if size is None else "only one of size or scale_factor should be defined."))
+        raise ArgumentError(
+            "interpolate: "
+            + (
+                "either size or scale_factor should be defined."
+                if size is None
+                else "only one of size or scale_factor should be defined."
+            )
+        )
     if mode != "area" and mode not in _MODES:
         raise MissingKernelError(f"interpolate: unknown mode {mode!r}; it is one of {', '.join([*_MODES, 'area'])}.")
     if not 1 <= dims <= 3 or (mode in _MODES and dims not in _MODES[mode][1]):
         raise MissingKernelError(
-            f"interpolate: input Error: {input.ndim}D input (shape {list(input.shape)}) is not supported by mode {mode!r}: "
-            "3D takes nearest, linear, area; 4D nearest, bilinear, bicubic, area; 5D nearest, trilinear, area."
+            f"interpolate: input Error: {input.ndim}D input (shape {list(input.shape)}) is not supported by "
+            f"mode {mode!r}.\n3D takes nearest, linear, area; 4D nearest, bilinear, bicubic, area; "
+            "5D nearest, trilinear, area."
         )
     if antialias:
         raise MissingKernelError("interpolate: antialias is not available.")
     factors: list[float | None] = [None] * dims
     if scale_factor is not None:
-        given = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * dims
+        given: list[Any] = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * dims
         if len(given) != dims:
-            raise ArgumentError(f"interpolate: scale_factor shape must match input shape: expected {dims} factors, got {given}.")
+            raise ArgumentError(
+                f"interpolate: scale_factor shape must match input shape: expected {dims} factors, got {given}."
+            )
         wanted = [math.floor(float(length) * factor) for length, factor in zip(input.shape[2:], given, strict=True)]
         if not recompute_scale_factor:
             factors = [float(each) for each in given]
     else:
         wanted = list(size) if isinstance(size, (tuple, list)) else [cast(int, size)] * dims
         if len(wanted) != dims:
-            raise ArgumentError(f"interpolate: expected a size of {dims} numbers for input {list(input.shape)}, got {wanted}.")
+            raise ArgumentError(
+                f"interpolate: expected a size of {dims} numbers for input {list(input.shape)}, got {wanted}."
+            )
         if recompute_scale_factor:
             raise ArgumentError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
     if min(wanted) < 1 or not all(input.shape[1:]):
         raise ShapeError(
-            f"interpolate: input and output sizes should be greater than 0, but got input {list(input.shape)} and output {wanted}."
+            f"interpolate: input and output sizes should be greater than 0, but got input {list(input.shape)} "
+            f"and output {wanted}."
         )
     if mode == "area":
         return cast(Tensor, (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, wanted))
@@ -237,7 +253,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """
     r = upscale_factor
     if input.ndim < 3:
-        raise ShapeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s).")
+        raise ShapeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)."
+        )
     *lead, channels, height, width = input.shape
     if r < 1:
         raise ShapeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}.")
@@ -261,10 +279,16 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """
     r = downscale_factor
     if input.ndim < 3:
-        raise ShapeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s).")
+        raise ShapeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} "
+            "dimension(s)."
+        )
     *lead, channels, height, width = input.shape
     if r < 1 or height % r or width % r:
-        raise ShapeError(f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got {height}, {width} and {r}.")
+        raise ShapeError(
+            f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got {height}, "
+            f"{width} and {r}."
+        )
     n = len(lead)
     parts = cast(Any, input).reshape(*lead, channels, height // r, r, width // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
@@ -291,12 +315,15 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     """
     dims = len(size) - 2
     if dims not in (2, 3):
-        raise MissingKernelError(f"affine_grid supports 4D and 5D sizes, for 2D and 3D affine transforms, got size {list(size)}.")
+        raise MissingKernelError(
+            f"affine_grid supports 4D and 5D sizes, for 2D and 3D affine transforms, got size {list(size)}."
+        )
     if not theta.key.dtype.is_floating_point:
         raise ArgumentError(f"affine_grid: expected theta to have floating point type, but got {theta.dtype}.")
     if tuple(theta.shape) != (size[0], dims, dims + 1):
         raise ArgumentError(
-            f"affine_grid: expected a batch of {dims}D affine matrices of shape [{size[0]}, {dims}, {dims + 1}] for size {list(size)}, "
+            f"affine_grid: expected a batch of {dims}D affine matrices of shape [{size[0]}, {dims}, {dims + 1}] "
+            f"for size {list(size)}, "
             f"got {list(theta.shape)}."
         )
     if min(size) < 1:
@@ -377,17 +404,25 @@ def grid_sample(
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ArgumentError(f"grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: {mode!r}.")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ArgumentError(f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: {padding_mode!r}.")
+        raise ArgumentError(
+            f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: {padding_mode!r}."
+        )
     dims = input.ndim - 2
     if dims not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != dims or grid.shape[0] != input.shape[0]:
         raise ShapeError(
-            f"grid_sample: expected 4D or 5D input and grid with the same number of dimensions, the same batch and a last "
+            "grid_sample: expected 4D or 5D input and grid with the same number of dimensions, the same batch "
+            "and a last "
             f"dimension of 2 or 3, but got {list(input.shape)} and {list(grid.shape)}."
         )
     if input.key is not grid.key:
-        raise ShapeError(f"grid_sample: expected input and grid to be alike, but got {input.dtype} on {input.device} and {grid.dtype} on {grid.device}.")
+        raise ShapeError(
+            f"grid_sample: expected input and grid to be alike, but got {input.dtype} on {input.device} and "
+            f"{grid.dtype} on {grid.device}."
+        )
     if not all(input.shape[1:]):
-        raise ShapeError(f"grid_sample: expected input to have non-empty dimensions besides the batch, got {list(input.shape)}.")
+        raise ShapeError(
+            f"grid_sample: expected input to have non-empty dimensions besides the batch, got {list(input.shape)}."
+        )
     if mode == "bicubic" and dims == 3:
         raise ShapeError("grid_sample: bicubic interpolation only supports 4D input.")
     align = bool(align_corners)

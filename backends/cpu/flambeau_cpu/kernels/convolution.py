@@ -66,7 +66,14 @@ def _conv(kernel: Any, key: Key) -> Callable[..., Tensor]:
 
 def _conv_input(kernel: Any, key: Key) -> Callable[..., Tensor]:
     def launch(
-        grad: Tensor, weight: Tensor, bias: Tensor | None, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+        grad: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        size: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        groups: int,
     ) -> Tensor:
         y, w = grad.geometry.shape, weight.geometry.shape
         out = empty(key, contiguous((y[0], w[1] * groups, *size)))
@@ -77,9 +84,7 @@ def _conv_input(kernel: Any, key: Key) -> Callable[..., Tensor]:
 
 
 def _conv_weight(kernel: Any, key: Key) -> Callable[..., Tensor]:
-    def launch(
-        x: Tensor, grad: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-    ) -> Tensor:
+    def launch(x: Tensor, grad: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
         shape, y = x.geometry.shape, grad.geometry.shape
         out = empty(key, contiguous((y[1], shape[1] // groups, *size)))
         params = _parameters(shape, y, out.geometry.shape, stride, padding, dilation, groups)

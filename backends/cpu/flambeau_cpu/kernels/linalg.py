@@ -15,12 +15,14 @@ from flambeau.backend import (
     AllocationError,
     Geometry,
     Key,
+    Size,
     Tensor,
     broadcast_shapes,
     contiguous,
     contiguous_strides,
     empty,
     expanded,
+    strided,
 )
 
 from .._kernels import ffi, lib
@@ -75,7 +77,10 @@ class _Batches:
         inner = merged.pop(0) if merged else [1] + [0] * len(strides)
         self.size, self.steps = inner[0], inner[1:]
         self.shifts = [
-            [sum(at * each[1 + operand] for at, each in zip(index, merged, strict=True)) for operand in range(len(strides))]
+            [
+                sum(at * each[1 + operand] for at, each in zip(index, merged, strict=True))
+                for operand in range(len(strides))
+            ]
             for index in product(*[range(each[0]) for each in merged])
         ]
 
@@ -106,9 +111,9 @@ class Plan:
             ]
         lead = len(batch)
         steps = [
-            [0] * (lead + 2 - len(shape)) + [0 if size == 1 and want != 1 else step for size, step, want in zip(shape[:-2], strides[:-2], batch[lead + 2 - len(shape):], strict=True)]
+            expanded(strided(Size(shape[:-2]), tuple(strides[:-2])), batch)
             for shape, strides in ((a_shape, a_strides), (b_shape, b_strides))
-        ]  # fmt: skip
+        ]
         batches = _Batches(batch, [*steps, c[:lead], d[:lead]])
         size, (sa, sb, sc, sd) = batches.size, batches.steps
         a_rows, c_rows, d_rows = a_strides[-2], c[-2], d[-2]
@@ -118,10 +123,14 @@ class Plan:
                 a_rows, c_rows, d_rows = sa, sc, sd
             m, size = m * size, 1
         self.shifts = None if len(batches.shifts) == 1 else batches.shifts
-        scalars = [int.from_bytes(struct.pack("<d", each), "little", signed=True) for each in (alpha, beta)] if floating else [int(alpha), int(beta)]
+        scalars = (
+            [int.from_bytes(struct.pack("<d", each), "little", signed=True) for each in (alpha, beta)]
+            if floating
+            else [int(alpha), int(beta)]
+        )
         self.params = ffi.new("int64_t[]", [
-            size, m, n, k, sa, a_rows, a_strides[-1], sb, b_strides[-2], b_strides[-1], sc, c_rows, c[-1], sd, d_rows, d[-1],
-            *scalars,
+            size, m, n, k, sa, a_rows, a_strides[-1], sb, b_strides[-2], b_strides[-1],
+            sc, c_rows, c[-1], sd, d_rows, d[-1], *scalars,
         ])  # fmt: skip
 
     def run(self, kernel: Any, out: Any, a: Any, b: Any, bias: Any) -> int:

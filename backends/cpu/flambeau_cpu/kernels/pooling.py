@@ -27,11 +27,19 @@ def _planes(tensor: Tensor, dims: int) -> int:
 
 
 def _block(
-    planes: int, wide: Ints, size: Ints, kernel: Ints = (), stride: Ints = (), padding: Ints = (), dilation: Ints = (), *rest: int
+    planes: int,
+    wide: Ints,
+    size: Ints,
+    kernel: Ints = (),
+    stride: Ints = (),
+    padding: Ints = (),
+    dilation: Ints = (),
+    *rest: int,
 ) -> Any:
     """The parameter block: planes of size ``wide`` pooled to ``size``."""
     return ffi.new("int64_t[]", [
-        planes, *_three(wide), *_three(size), *_three(kernel), *_three(stride), *_three(padding, 0), *_three(dilation), *(rest or (0, 0)),
+        planes, *_three(wide), *_three(size), *_three(kernel), *_three(stride), *_three(padding, 0), *_three(dilation),
+        *(rest or (0, 0)),
     ])  # fmt: skip
 
 
@@ -100,7 +108,9 @@ def _fetch(kernel: Any, key: Key) -> Callable[..., Tensor]:
         if out.geometry.numel:
             x, indices = packed(x), packed(indices)
             planes = _planes(x, dims)
-            params = ffi.new("int64_t[]", [planes, math.prod(x.geometry.shape[-dims:]), indices.geometry.numel // planes])
+            params = ffi.new(
+                "int64_t[]", [planes, math.prod(x.geometry.shape[-dims:]), indices.geometry.numel // planes]
+            )
             code = lib.fb_call4(kernel, out.memory, x.memory, indices.memory, _NULL, params)
             if code:
                 raise _bad_index(code, indices, x.geometry.shape[-dims:])
