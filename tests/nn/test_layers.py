@@ -10,6 +10,7 @@ from scipy import signal, special
 
 import flambeau
 from flambeau import nn
+from flambeau.nn import functional as F
 
 
 def rng():
@@ -74,6 +75,17 @@ def test_activations_in_place():
         )
         assert module(a) is a and "inplace=True" in repr(module)
         close(a, wanted.numpy())
+
+
+def test_functions_in_place():
+    x = rng().normal(size=(3, 4)) * 2
+    for function, wanted in (
+        (F.relu_, np.maximum(x, 0)), (F.hardtanh_, np.clip(x, -1, 1)), (F.celu_, ELU(x, 1.0)), (F.elu_, ELU(x, 1.0)),
+        (F.rrelu_, np.where(x > 0, x, x * 11 / 48)), (F.leaky_relu_, np.where(x > 0, x, x * 0.01)),
+    ):  # fmt: skip
+        a = tensor(x)
+        assert function(a) is a
+        close(a, wanted)
 
 
 def test_activation_checks_and_randomness():
@@ -317,7 +329,7 @@ def test_dropout(kind):
     whole = (rows == rows[:, :1]).all()
     assert whole == (kind not in (nn.Dropout, nn.AlphaDropout))
     assert module.eval()(x).tolist() == x.tolist()
-    with pytest.raises(ValueError, match="between 0 and 1, but got 1.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, but got 1\.5"):
         kind(1.5)
 
 

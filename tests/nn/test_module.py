@@ -48,7 +48,7 @@ def test_members_are_registered_by_assignment():
     ]
     assert [name for name, _ in module.named_children()] == ["first", "second"]
     assert [name for name, _ in module.named_modules()] == ["", "first", "second"]
-    assert list(module.modules())[0] is module
+    assert next(iter(module.modules())) is module
     assert list(module.parameters(recurse=False)) == []
 
 
@@ -68,7 +68,7 @@ def test_views_of_the_members_write_through():
 def test_assignment_keeps_kinds_apart():
     module = Scale()
     with pytest.raises(
-        TypeError, match="cannot assign a Tensor as parameter 'weight': expected a flambeau.nn.Parameter or None"
+        TypeError, match=r"cannot assign a Tensor as parameter 'weight': expected a flambeau\.nn\.Parameter or None"
     ):
         module.weight = flambeau.ones(3)
     with pytest.raises(TypeError, match="cannot assign a int as buffer 'calls'"):
@@ -107,7 +107,7 @@ def test_registration_checks_names_and_types():
         def __init__(self):
             self.weight = nn.Parameter(flambeau.ones(1))
 
-    with pytest.raises(AttributeError, match="before Module.__init__"):
+    with pytest.raises(AttributeError, match=r"before Module\.__init__"):
         Early()
     with pytest.raises(NotImplementedError, match='missing the required "forward"'):
         nn.Module()(1)

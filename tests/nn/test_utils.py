@@ -5,8 +5,7 @@ import pytest
 
 import flambeau
 from flambeau import nn
-from flambeau.nn import functional as F
-from flambeau.nn import grad, utils
+from flambeau.nn import functional as F, grad, utils
 
 
 def parameters():

@@ -1,6 +1,6 @@
 """Neural networks: modules, their functions, initialisation and helpers."""
 
-from . import functional, grad, init, utils
+from . import functional as functional, grad as grad, init as init, utils as utils
 from .activation import *
 from .batchnorm import *
 from .container import *

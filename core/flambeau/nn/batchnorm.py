@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from ..dtype import int64
 from ..errors import ArgumentError
 from ..ops.creation import ones, tensor, zeros
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import shown

@@ -277,7 +277,7 @@ class _Named(Module, Generic[T]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The member, or ``default``."""
-        return self[key] if key in self else default
+        return self.__dict__[key] if key in self.__dict__["_keys"] else default
 
     def update(self, values: Any) -> None:
         """Add from a mapping or from pairs; existing keys are overwritten.

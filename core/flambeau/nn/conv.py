@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Final
 
 from ..errors import ArgumentError
 from ..ops.creation import empty
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import of_each, shown

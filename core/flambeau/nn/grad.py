@@ -21,7 +21,7 @@ def _gradient(dims: int, x: Any, weight: Any, grad_output: Any, of_input: bool, 
 
 
 def _blank(like: Any, size: Any) -> Any:
-    return empty(tuple(size), dtype=like.dtype, device=like.device).zero_()  # type: ignore[attr-defined]
+    return empty(tuple(size), dtype=like.dtype, device=like.device).zero_()
 
 
 def _input(

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from ..ops.creation import empty
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import shown

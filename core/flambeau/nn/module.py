@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..autograd.grad_mode import no_grad
 from ..device import device as Device
-from ..dtype import bfloat16, float16, float32, float64
-from ..dtype import dtype as Dtype
+from ..dtype import bfloat16, dtype as Dtype, float16, float32, float64
 from ..errors import ArgumentTypeError
 from ..ops.properties import RemovableHandle
 from ..tensor import Tensor

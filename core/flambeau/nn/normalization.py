@@ -6,8 +6,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..ops.creation import ones, zeros
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import shown

@@ -16,8 +16,7 @@ from ..errors import ArgumentError, ShapeError
 from ..ops.creation import empty
 from ..ops.recurrent import GATES, recurrent
 from ..ops.views import declared
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import shown

@@ -8,8 +8,7 @@ from ..autograd.grad_mode import no_grad
 from ..errors import ArgumentError
 from ..ops.creation import empty
 from ..tensor import Tensor
-from . import functional as F
-from . import init
+from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
 from .sizes import shown

@@ -418,8 +418,31 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return values * gates.sigmoid()  # type: ignore[no-any-return]
 
 
-for _name, _op in (("threshold_", above), ("leaky_relu_", leaky)):
-    offer(name=_name, namespaces=_F, method=False)(_in_place(_op))
+offer(name="threshold_", namespaces=_F, method=False)(_in_place(above))
+
+
+@offer(namespaces=_F, method=False)
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place form of :func:`leaky_relu`."""
+    return leaky_relu(input, negative_slope, True)
+
+
+@offer(namespaces=_F, method=False)
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place form of :func:`hardtanh`."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+@offer(namespaces=("", _F), method=False)
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """In-place form of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True)
+
+
+@offer(namespaces=("", _F), method=False)
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place form of :func:`celu`."""
+    return celu(input, alpha, True)
 
 
 @offer(name="relu_", namespaces=("", _F), method=False)

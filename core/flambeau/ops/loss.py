@@ -216,7 +216,7 @@ def _paired(
 
 
 def _loss(function: F) -> F:
-    return cast(F, composite(function, namespaces="nn.functional", method=False))
+    return cast(F, composite(namespaces="nn.functional", method=False)(function))
 
 
 @_loss

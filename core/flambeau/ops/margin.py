@@ -23,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _loss(function: F) -> F:
-    return cast(F, composite(function, namespaces="nn.functional", method=False))
+    return cast(F, composite(namespaces="nn.functional", method=False)(function))
 
 
 def _distance(function: F) -> F:
-    return cast(F, composite(function, namespaces=("", "nn.functional"), method=False))
+    return cast(F, composite(namespaces=("", "nn.functional"), method=False)(function))
 
 
 # ---------------------------------------------------------------- likelihoods and divergences
@@ -224,7 +224,7 @@ def multilabel_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     x: Any = input
     t: Any = target
-    if x.shape != t.shape or x.geometry.ndim > 2 or x.geometry.numel == 0 and x.shape[-1:] == (0,):
+    if x.shape != t.shape or x.geometry.ndim > 2 or x.shape[-1:] == (0,):
         raise ShapeError(
             f"multilabel_margin_loss: inconsistent target size: {list(t.shape)} for input of size: {list(x.shape)}."
         )
@@ -259,7 +259,7 @@ def multilabel_soft_margin_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     x, t = same_shape("multilabel_soft_margin_loss", input, target)
-    values = binary_cross_entropy_with_logits(x, t, reduction="none")
+    values: Any = binary_cross_entropy_with_logits(x, t, reduction="none")
     if weight is not None:
         values = values * weight
     return reduce_loss(values.mean(-1), reduction)  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _function(function: F) -> F:
-    return cast(F, composite(function, namespaces="nn.functional", method=False))
+    return cast(F, composite(namespaces="nn.functional", method=False)(function))
 
 
 @_function
@@ -46,8 +46,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
 
 
 def _fractional(
-    name: str, input: Any, kernel: Any, output_size: Any, output_ratio: Any, samples: Any, return_indices: bool, dims: int
-) -> Any:
+    name: str, input: Any, kernel: Any, output_size: Any, output_ratio: Any, samples: Any, return_indices: bool,
+    dims: int,
+) -> Any:  # fmt: skip
     x = input
     single = x.geometry.ndim == dims + 1
     if x.geometry.ndim not in (dims + 1, dims + 2):

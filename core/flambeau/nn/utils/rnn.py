@@ -10,7 +10,6 @@ from ...dtype import int64
 from ...errors import ArgumentError, ShapeError
 from ...ops.creation import tensor as make_tensor
 from ...ops.views import declared
-from ...tensor import Tensor
 from .. import functional as F
 
 __all__ = [
