@@ -77,7 +77,7 @@ cfloat, cdouble = complex64, complex128
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
 _PARTS = ("backends", "nn", "optim", "serialization", "utils")
 #: Names that such a part provides.
-_PROVIDED = {"save": "serialization", "load": "serialization"}
+_PROVIDED = {"explain": "backends", "save": "serialization", "load": "serialization"}
 
 
 def __getattr__(name: str) -> object:

@@ -81,6 +81,8 @@ class Registry:
         self.overrides: dict[str, list[Callable[[bool], None]]] = {}
         #: rank of a provider for an operator: higher first; replaced while a preference is in force
         self.rank: Callable[[str, Provider], Any] = lambda _, provider: provider.priority
+        #: whether a provider may serve at all here and now
+        self.allowed: Callable[[Provider], bool] = lambda provider: provider.enabled
         #: whether the rank may differ between threads, so that it must be asked at each call
         self.scoped = False
         #: loads the plug-ins that serve a device type; installed by the plug-in loader
@@ -117,7 +119,7 @@ class Registry:
         """The kernels that may serve, best first."""
         found = []
         for provider in self.providers:
-            if provider.device == key.device.type and provider.layout is key.layout and provider.enabled:
+            if provider.device == key.device.type and provider.layout is key.layout and self.allowed(provider):
                 kernel = provider.kernel(operator, key)
                 if kernel is not None:
                     found.append(Candidate(provider, provider.kernels[operator], kernel))

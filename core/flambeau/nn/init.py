@@ -195,10 +195,13 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     rows = tensor.shape[0]
     columns = tensor.geometry.numel // rows
     with no_grad():
-        drawn = normal_(tensor.new_empty((rows, columns)), generator=generator)
-        q, r = (drawn.t() if rows < columns else drawn).qr()
-        q = q * r.diagonal().sign()  # makes the distribution uniform
-        tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape))
+        q = normal_(tensor.new_empty((min(rows, columns), max(rows, columns))), generator=generator)
+        for index in range(len(q)):
+            row, before = q[index], q[:index]
+            for _ in range(2 * bool(index)):  # twice is enough (Giraud et al., 2005)
+                row.sub_(before.t().mv(before.mv(row)))
+            row.div_(row.norm())
+        tensor.copy_((q if rows < columns else q.t()).reshape(tensor.shape))
         return tensor.mul_(gain)
 
 
