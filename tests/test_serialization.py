@@ -7,9 +7,10 @@ import os
 import pickle
 import zipfile
 
-import flambeau
 import numpy as np
 import pytest
+
+import flambeau
 from flambeau.errors import FileError
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"]
@@ -205,7 +206,7 @@ def archive(**entries):
 
 
 def test_other_archives_and_versions():
-    with pytest.raises(FileError, match="zip archive, but not one that flambeau.save wrote"):
+    with pytest.raises(FileError, match=r"zip archive, but not one that flambeau.save wrote"):
         flambeau.load(archive(other=b"1"))
     with pytest.raises(FileError, match="format version '2', this flambeau reads '1'"):
         flambeau.load(archive(version=b"2"))
@@ -337,7 +338,7 @@ def test_map_location_spellings():
 
 def test_map_location_errors():
     x = ramp(3)
-    with pytest.raises(RuntimeError, match="(?s)was saved on 'warp'.*map_location='cpu'"):
+    with pytest.raises(RuntimeError, match=r"(?s)was saved on 'warp'.*map_location='cpu'"):
         round_trip(x, map_location={"cpu": "warp"})
     with pytest.raises(TypeError, match="map_location must return a storage or None, got int"):
         round_trip(x, map_location=lambda *_: 3)

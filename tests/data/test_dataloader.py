@@ -9,9 +9,10 @@ import sys
 import textwrap
 import time
 
-import flambeau
 import numpy as np
 import pytest
+
+import flambeau
 from flambeau.utils import data
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
@@ -45,6 +46,10 @@ def batches(loader):
     return [each.tolist() for each in loader]
 
 
+def flat(lists):
+    return [each for inner in lists for each in inner]
+
+
 @pytest.fixture(autouse=True)
 def no_process_is_left():
     yield
@@ -75,7 +80,7 @@ def test_shuffle(workers):
     first, second = batches(loader), batches(loader)
     flambeau.manual_seed(5)
     assert batches(loader) == first != second
-    assert sorted(sum(first, [])) == list(range(20))
+    assert sorted(flat(first)) == list(range(20))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -90,7 +95,7 @@ def test_own_samplers_and_collation(workers):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_iterable_datasets(workers):
     loader = data.DataLoader(Stream(7), batch_size=2, num_workers=workers)
-    assert sorted(sum(batches(loader), [])) == list(range(7))
+    assert sorted(flat(batches(loader))) == list(range(7))
     assert sorted(data.DataLoader(Stream(5), batch_size=None, num_workers=workers)) == list(range(5))
     assert len(loader) == 4
     dropped = batches(data.DataLoader(Stream(7), batch_size=2, num_workers=workers, drop_last=True))

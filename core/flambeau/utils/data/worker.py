@@ -7,6 +7,7 @@ leaves when its parent is gone, and ignores Ctrl-C: shutting down is the parent'
 
 from __future__ import annotations
 
+import contextlib
 import io
 import multiprocessing
 import os
@@ -146,7 +147,10 @@ class _Tasks:
         try:
             while True:
                 if self.pipe.poll(_WATCH):
-                    self.waiting.put(pickle.loads(self.pipe.recv_bytes()))
+                    task = pickle.loads(self.pipe.recv_bytes())
+                    if task is None:
+                        break
+                    self.waiting.put(task)
                 elif os.getppid() != self.parent:
                     break
         except (EOFError, OSError):
@@ -300,6 +304,9 @@ class Pool:
         if not self.open:
             return
         self.open = False
+        for pipe in self.tasks:
+            with contextlib.suppress(OSError):
+                pipe.send_bytes(pickle.dumps(None))
         for pipe in (*self.tasks, *self.answers):
             pipe.close()
         for process in self.processes:
