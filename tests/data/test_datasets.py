@@ -132,11 +132,11 @@ def test_weighted_sampler():
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: data.BatchSampler([1], 0, False), ValueError, "should be a positive integer value, but got batch_size=0"),
+        (lambda: data.BatchSampler([1], 0, False), ValueError, "positive integer value, but got batch_size=0"),
         (lambda: data.BatchSampler([1], True, False), ValueError, "batch_size=True"),
         (lambda: data.BatchSampler([1], 2, 1), TypeError, "drop_last should be a boolean value, but got drop_last=1"),
         (lambda: data.RandomSampler([1], replacement=0), TypeError, "should be a boolean value, but got replacement=0"),
-        (lambda: data.RandomSampler([1], num_samples=0), ValueError, "should be a positive integer value, but got num_samples=0"),
+        (lambda: data.RandomSampler([1], num_samples=0), ValueError, "positive integer value, but got num_samples=0"),
         (lambda: data.WeightedRandomSampler([1.0], -1), ValueError, "num_samples=-1"),
         (lambda: data.WeightedRandomSampler([1.0], 1, "no"), TypeError, "replacement=no"),
         (lambda: data.WeightedRandomSampler([[1.0]], 1), ValueError, r"given weights have shape \(1, 1\)"),
