@@ -12,9 +12,8 @@ from ..autograd.node import Node, edge, record, refresher
 from ..dispatch.operator import composite, operators, view_op
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
-from ..geometry import Size, axis, contiguous, expanded, strided
-from ..tensor import VIEW, Tensor, alias, make
-from ..tensor import view as _view
+from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
+from ..tensor import VIEW, Tensor, alias, make, view as _view
 
 __all__ = [
     "as_strided", "detach", "diagonal", "expand", "expand_as", "flatten", "movedim", "narrow", "permute", "reshape",
@@ -59,7 +58,7 @@ def positions(beside: Tensor, count: int) -> Any:
 # ---------------------------------------------------------------- as_strided
 
 
-@view_op("self | size stride storage_offset")
+@view_op("self | size stride storage_offset origin")
 def as_strided(
     self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -88,21 +87,23 @@ def as_strided(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} require a storage of "
             f"{offset + geometry.span} elements, out of bounds for storage of {owner.span}."
         )
-    return cast(Tensor, as_strided.run(_view(self, geometry, offset - self.offset), self, size, stride, offset))
+    result = _view(self, geometry, offset - self.offset)
+    return cast(Tensor, as_strided.run(result, self, size, stride, offset, (self.geometry, self.offset)))
 
 
-def _strided_gradient(grad: Tensor, self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Tensor:
+def _strided_gradient(grad: Any, size: Any, stride: Any, storage_offset: int, origin: tuple[Geometry, int]) -> Tensor:
     """Put the view's gradient where the view's elements lie in the input."""
-    lowest = min(self.offset, storage_offset)
+    whole, start = origin  # of the input, which itself is not kept: it may be written later
+    lowest = min(start, storage_offset)
     geometry = strided(Size(size), tuple(stride))
-    length = max(self.offset - lowest + self.geometry.span, storage_offset - lowest + geometry.span)
-    buffer = cast(Any, grad).new_zeros(length)
+    length = max(start - lowest + whole.span, storage_offset - lowest + geometry.span)
+    buffer = grad.new_zeros(length)
     if geometry.overlapping:
         places = as_strided(positions(grad, length), size, stride, storage_offset - lowest)
-        buffer = buffer.index_add(0, places.reshape(-1), cast(Any, grad).reshape(-1))
+        buffer = buffer.index_add(0, places.reshape(-1), grad.reshape(-1))
     else:
         buffer = buffer.as_strided_scatter(grad, size, stride, storage_offset - lowest)
-    return cast(Tensor, buffer.as_strided(self.geometry.shape, self.geometry.strides, self.offset - lowest))
+    return cast(Tensor, buffer.as_strided(whole.shape, whole.strides, start - lowest))
 
 
 def _int64() -> Any:
@@ -149,7 +150,8 @@ def _rebuild(view: Tensor) -> Node:
     base = view.base
     assert base is not None
     twin = alias(view)
-    record(as_strided.op, (base, view.geometry.shape, view.geometry.strides, view.offset), twin)
+    origin = (base.geometry, base.offset)
+    record(as_strided.op, (base, view.geometry.shape, view.geometry.strides, view.offset, origin), twin)
     return cast(Node, twin.node)
 
 
@@ -306,7 +308,7 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @composite
-def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa: A002
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several with these sizes."""
     at = axis(dim, self.ndim)
     shape = self.shape
