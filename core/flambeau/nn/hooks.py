@@ -19,6 +19,7 @@ __all__ = ["Hooks"]
 
 
 def _identity(inputs: Sequence[Tensor], call: Callable[[list[Any]], Any]) -> list[Tensor]:
+    """Pass tensors on without their history."""
     return [alias(each) for each in inputs]
 
 

@@ -23,7 +23,7 @@ from ..tensor import view as _view
 from .conversion import fill_
 from .creation import from_numpy, tensor
 from .masking import masked_fill_, masked_select
-from .views import select
+from .parts import select
 
 __all__ = ["__getitem__", "__setitem__", "index", "index_put", "index_put_"]
 

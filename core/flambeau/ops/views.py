@@ -8,17 +8,16 @@ from typing import Any, cast
 import numpy as np
 
 from ..autograd.grad_mode import mode
-from ..autograd.node import Node, edge, record, refresher
+from ..autograd.node import record
 from ..dispatch.operator import composite, operators, view_op
 from ..dtype import int64
-from ..errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
-from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..geometry import Size, axis, contiguous, expanded, strided
 from ..tensor import VIEW, Tensor, alias, make, view as _view
 
 __all__ = [
-    "as_strided", "detach", "diagonal", "expand", "expand_as", "flatten", "movedim", "narrow", "permute", "reshape",
-    "select", "slice_", "squeeze", "sum_to_size", "swapaxes", "t", "transpose", "unflatten", "unfold", "unsqueeze",
-    "view", "view_as", "sizes",
+    "declared", "detach", "expand", "expand_as", "flatten", "movedim", "permute", "positions", "reshape", "sizes",
+    "squeeze", "sum_to_size", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "view_as",
 ]  # fmt: skip
 
 
@@ -55,121 +54,9 @@ def positions(beside: Tensor, count: int) -> Any:
     return make(key, contiguous((count,)), key.memory.from_numpy(np.arange(count), key.device, int64))
 
 
-# ---------------------------------------------------------------- as_strided
-
-
-@view_op("self | size stride storage_offset origin")
-def as_strided(
-    self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """View the tensor's storage with any sizes and strides (both in elements).
-
-    Args:
-        size: the shape of the view.
-        stride: its strides.
-        storage_offset: elements before its first; the tensor's own offset if not given.
-
-    Raises:
-        RuntimeError: sizes and strides differ in number, one is negative, or the view leaves the storage.
-    """
-    size, stride = sizes((size,)), sizes((stride,), "stride")
-    if len(size) != len(stride):
-        raise ShapeError(f"mismatch in length of strides and shape: {list(size)} and {list(stride)}.")
-    if any(each < 0 for each in size):
-        raise ShapeError(f"Trying to create tensor with negative dimension: {list(size)}.")
-    if any(each < 0 for each in stride):
-        raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}.")
-    offset = self.offset if storage_offset is None else storage_offset
-    geometry = strided(Size(size), tuple(stride))
-    owner = self.shared.geometry if self.shared is not None else self.geometry
-    if geometry.numel and (offset < 0 or offset + geometry.span > owner.span):
-        raise ShapeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} require a storage of "
-            f"{offset + geometry.span} elements, out of bounds for storage of {owner.span}."
-        )
-    result = _view(self, geometry, offset - self.offset)
-    return cast(Tensor, as_strided.run(result, self, size, stride, offset, (self.geometry, self.offset)))
-
-
-def _strided_gradient(grad: Any, size: Any, stride: Any, storage_offset: int, origin: tuple[Geometry, int]) -> Tensor:
-    """Put the view's gradient where the view's elements lie in the input."""
-    whole, start = origin  # of the input, which itself is not kept: it may be written later
-    lowest = min(start, storage_offset)
-    geometry = strided(Size(size), tuple(stride))
-    length = max(start - lowest + whole.span, storage_offset - lowest + geometry.span)
-    buffer = grad.new_zeros(length)
-    if geometry.overlapping:
-        places = as_strided(positions(grad, length), size, stride, storage_offset - lowest)
-        buffer = buffer.index_add(0, places.reshape(-1), grad.reshape(-1))
-    else:
-        buffer = buffer.as_strided_scatter(grad, size, stride, storage_offset - lowest)
-    return cast(Tensor, buffer.as_strided(whole.shape, whole.strides, start - lowest))
-
-
-def _int64() -> Any:
-    from ..dtype import int64
-
-    return int64
-
-
-as_strided.gradient(self=_strided_gradient)
-
-
-@view_op("self src | size stride storage_offset", namespaces="", method=True)
-def as_strided_scatter(
-    self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """A copy of ``self`` in which the elements of its ``as_strided`` view are those of ``src``."""
-    offset = self.offset if storage_offset is None else storage_offset
-    enabled, mode.enabled = mode.enabled, False
-    try:
-        result = cast(Any, self).clone()
-        result.as_strided(size, stride, offset - self.offset).copy_(src)
-    finally:
-        mode.enabled = enabled
-    if mode.enabled and (self.node is not None or src.node is not None):
-        record(as_strided_scatter.op, (self, src, tuple(size), tuple(stride), offset - self.offset), result)
-    return cast(Tensor, result)
-
-
-def _kept_gradient(grad: Any, size: Any, stride: Any, storage_offset: int, src_shape: Any) -> Any:
-    grad = grad.contiguous()  # which may itself begin inside of its storage
-    return grad.as_strided_scatter(grad.new_zeros(src_shape), size, stride, grad.offset + storage_offset)
-
-
-def _written_gradient(grad: Any, size: Any, stride: Any, storage_offset: int) -> Any:
-    grad = grad.contiguous()
-    return grad.as_strided(size, stride, grad.offset + storage_offset)
-
-
-as_strided_scatter.gradient(self=_kept_gradient, src=_written_gradient)
-
-
-def _rebuild(view: Tensor) -> Node:
-    """The history of a view whose base was written after the view was made."""
-    base = view.base
-    assert base is not None
-    twin = alias(view)
-    origin = (base.geometry, base.offset)
-    record(as_strided.op, (base, view.geometry.shape, view.geometry.strides, view.offset, origin), twin)
-    return cast(Node, twin.node)
-
-
-def _scatter(base: Tensor, view: Tensor) -> None:
-    """Record that a view's new value, already written, is part of its base."""
-    if not base.geometry.contiguous:
-        raise ShapeError(
-            f"A view of a non-contiguous base (shape {list(base.shape)}, strides {base.geometry.strides}) was written in "
-            "place under autograd.\nCall contiguous() or clone() on the base first."
-        )
-    old = alias(base)
-    old.node, old.output = edge(base), base.output
-    args = (old, view, view.geometry.shape, view.geometry.strides, view.offset - base.offset)
-    record(as_strided_scatter.op, args, base)
-
-
-refresher.rebuild = _rebuild
-refresher.scatter = _scatter
+def declared(name: str) -> Any:
+    """A declared operator's public function, by name."""
+    return operators[name].function
 
 
 # ---------------------------------------------------------------- shape
@@ -506,180 +393,6 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
 unsqueeze.gradient(self=lambda grad, dim: grad.squeeze(dim))
 
 
-# ---------------------------------------------------------------- parts
-
-
-@view_op("self | dim index")
-def select(self: Tensor, dim: int, index: int) -> Tensor:
-    """The slice at one index of a dimension, without that dimension.
-
-    Raises:
-        IndexError: the index is out of range, or there is no dimension.
-    """
-    geometry = self.geometry
-    if not geometry.ndim:
-        raise BoundsError("select() cannot be applied to a 0-dim tensor.")
-    at = axis(dim, geometry.ndim)
-    shape, strides = geometry.shape, geometry.strides
-    size = shape[at]
-    if not -size <= index < size:
-        raise BoundsError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}")
-    index = int(index) + size if index < 0 else int(index)
-    result = _view(self, strided(shape[:at] + shape[at + 1 :], strides[:at] + strides[at + 1 :]), index * strides[at])
-    if self.node is not None and mode.enabled:
-        record(select.op, (self, at, index), result)
-    return result
-
-
-def _select_gradient(grad: Any, self_shape: Size, dim: int, index: int) -> Any:
-    return grad.new_zeros(self_shape).select_scatter(grad, dim, index)
-
-
-select.gradient(self=_select_gradient)
-
-
-@view_op("self | dim start stop step", method=False, namespaces=())
-def slice_(self: Tensor, dim: int, start: int, stop: int, step: int) -> Tensor:
-    """Every ``step``-th index of a dimension from ``start`` up to ``stop``; all already in range."""
-    geometry = self.geometry
-    shape, strides = geometry.shape, geometry.strides
-    size = (stop - start + step - 1) // step if stop > start else 0
-    wanted = strided(
-        shape[:dim] + (size,) + shape[dim + 1 :], (*strides[:dim], strides[dim] * step, *strides[dim + 1 :])
-    )
-    result = _view(self, wanted, start * strides[dim])
-    if self.node is not None and mode.enabled:
-        record(slice_.op, (self, dim, start, stop, step), result)
-    return result
-
-
-def _slice_gradient(grad: Any, self_shape: Size, dim: int, start: int, stop: int, step: int) -> Any:
-    return grad.new_zeros(self_shape).slice_scatter(grad, dim, start, stop, step)
-
-
-slice_.gradient(self=_slice_gradient)
-
-
-def _into(self: Any, src: Any, part: Any) -> Any:
-    """A clone of ``self`` in which the part that ``part`` views holds ``src``."""
-    result = self.clone()
-    target = part(result)
-    if target.shape != src.shape:
-        raise ShapeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(target.shape)}")
-    target.copy_(src)
-    return result
-
-
-@composite
-def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of ``self`` with ``src`` at one index of a dimension."""
-    return cast(Tensor, _into(self, src, lambda out: select(out, dim, index)))
-
-
-@composite
-def slice_scatter(
-    self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """A copy of ``self`` with ``src`` in a slice of a dimension."""
-    at = axis(dim, self.ndim)
-    begin, stop, stride = slice(start, end, step).indices(self.shape[at])
-    return cast(Tensor, _into(self, src, lambda out: slice_(out, at, begin, stop, stride)))
-
-
-@composite
-def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
-    """``length`` indices of a dimension from ``start`` on.
-
-    Raises:
-        RuntimeError: they are not all in range.
-    """
-    if not self.ndim:
-        raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    at = axis(dim, self.ndim)
-    first = start if isinstance(start, int) else int(cast(Any, start).item())
-    size = self.shape[at]
-    if length < 0:
-        raise ShapeError(f"narrow(): length must be non-negative, got {length}.")
-    if not -size <= first <= size:
-        raise BoundsError(f"start out of range (expected to be in range of [-{size}, {size}], but got {first})")
-    if first < 0:
-        first += size
-    if first + length > size:
-        raise ShapeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_(self, at, first, first + length, 1)  # type: ignore[no-any-return]
-
-
-@view_op("self | dimension size step", namespaces=())
-def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """All windows of ``size`` along a dimension, ``step`` apart; the window becomes the last dimension.
-
-    Raises:
-        RuntimeError: the window is larger than the dimension, or the step is not positive.
-    """
-    geometry = self.geometry
-    at = axis(dimension, geometry.ndim)
-    shape = geometry.shape or Size((1,))
-    strides = geometry.strides or (1,)
-    if size > shape[at]:
-        raise ShapeError(f"maximum size for tensor at dimension {at} is {shape[at]} but size is {size}")
-    if step <= 0:
-        raise ShapeError(f"step is {step} but must be > 0")
-    if size < 0:
-        raise ShapeError(f"size is {size} but must be >= 0")
-    count = (shape[at] - size) // step + 1
-    wanted = strided(
-        Size((*shape[:at], count, *shape[at + 1 :], size)) if geometry.ndim else Size((size,)),
-        (*strides[:at], strides[at] * step, *strides[at + 1 :], strides[at]) if geometry.ndim else (1,),
-    )
-    return cast(Tensor, unfold.run(_view(self, wanted), self, at, size, step))
-
-
-def _unfold_gradient(grad: Any, self_shape: Size, dimension: int, size: int, step: int) -> Any:
-    if not self_shape:
-        return grad.reshape(())
-    length = self_shape[dimension]
-    places = unfold(positions(grad, length), 0, size, step)  # (count, size)
-    moved = grad.movedim(-1, dimension + 1).flatten(dimension, dimension + 1)
-    return grad.new_zeros(self_shape).index_add(dimension, places.reshape(-1), moved)
-
-
-unfold.gradient(self=_unfold_gradient)
-
-
-@view_op("self | offset dim1 dim2")
-def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two dimensions, as the last dimension of a view.
-
-    Args:
-        offset: above (positive) or below the main diagonal.
-    """
-    geometry = self.geometry
-    a, b = axis(dim1, geometry.ndim), axis(dim2, geometry.ndim)
-    if a == b or geometry.ndim < 2:
-        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2} (tensor of shape {list(self.shape)})")
-    shape, strides = geometry.shape, geometry.strides
-    size = max(min(shape[a] + min(offset, 0), shape[b] - max(offset, 0)), 0)
-    shift = (offset * strides[b] if offset >= 0 else -offset * strides[a]) if size else 0
-    rest = [i for i in range(geometry.ndim) if i not in (a, b)]
-    wanted = strided(
-        Size((*(shape[i] for i in rest), size)), (*(strides[i] for i in rest), strides[a] + strides[b])
-    )
-    return cast(Tensor, diagonal.run(_view(self, wanted, shift), self, offset, a, b))
-
-
-def _diagonal_gradient(grad: Any, self_shape: Size, offset: int, dim1: int, dim2: int) -> Any:
-    return grad.new_zeros(self_shape).diagonal_scatter(grad, offset, dim1, dim2)
-
-
-diagonal.gradient(self=_diagonal_gradient)
-
-
-@composite
-def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of ``self`` with ``src`` on a diagonal."""
-    return cast(Tensor, _into(self, src, lambda out: diagonal(out, offset, dim1, dim2)))
-
-
 @view_op("self |")
 def detach(self: Tensor) -> Tensor:
     """The same memory without history; in-place changes are seen by both."""
@@ -700,8 +413,3 @@ def detach_(self: Tensor) -> Tensor:
         raise ArgumentError("Can't detach views in-place. Use detach() instead.")
     self.node = None
     return self
-
-
-def declared(name: str) -> Any:
-    """A declared operator's public function, by name."""
-    return operators[name].function
