@@ -3,11 +3,13 @@
 from . import lr_scheduler
 from .adam import Adam, Adamax, AdamW
 from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 from .sgd import SGD
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",

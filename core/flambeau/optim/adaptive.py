@@ -126,8 +126,9 @@ class Rprop(Optimizer):
 
     def check(self, group: dict[str, Any]) -> None:
         _check(group, "lr")
-        if not 0.0 < group["etas"][0] < 1.0 < group["etas"][1]:
-            raise ArgumentError(f"Invalid eta values: {group['etas'][0]}, {group['etas'][1]}.\nExpected 0 < first < 1 < second.")
+        down, up = group["etas"]
+        if not 0.0 < down < 1.0 < up:
+            raise ArgumentError(f"Invalid eta values: {down}, {up}.\nExpected 0 < first < 1 < second.")
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if not state:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentTypeError
@@ -60,13 +61,33 @@ class LambdaLR(_Schedule):
     """The first rate times a function of the epoch (one for all groups, or one each)."""
 
     def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         count = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * count  # type: ignore[list-item]
+        self.lr_lambdas: list[Any] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != count:
             raise ArgumentError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimiser and functions; of callable objects, their attributes."""
+        state = super().state_dict()
+        state["lr_lambdas"] = [
+            None if isinstance(each, FunctionType) else dict(each.__dict__) for each in self.lr_lambdas
+        ]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what :meth:`state_dict` gave; functions stay as they are."""
+        kept = self.lr_lambdas
+        super().load_state_dict(state_dict)
+        for each, attributes in zip(kept, state_dict["lr_lambdas"], strict=True):
+            if attributes is not None:
+                each.__dict__.update(attributes)
+        self.lr_lambdas = kept
 
     def get_lr(self) -> list[float]:
         return [base * each(self.last_epoch) for base, each in zip(self.base_lrs, self.lr_lambdas, strict=True)]
@@ -86,7 +107,9 @@ class StepLR(_Schedule):
 class MultiStepLR(_Schedule):
     """Multiply by ``gamma`` at each milestone."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         if list(milestones) != sorted(milestones):
             raise ArgumentError(f"Milestones should be a list of increasing integers. Got {list(milestones)}")
         self.milestones, self.gamma = list(milestones), gamma
@@ -137,7 +160,9 @@ class ReduceLROnPlateau:
         if factor >= 1.0:
             raise ArgumentError(f"Factor should be < 1.0, got {factor}.")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            raise ArgumentError(f"mode {mode!r} must be 'min' or 'max', threshold mode {threshold_mode!r} 'rel' or 'abs'.")
+            raise ArgumentError(
+                f"mode {mode!r} must be 'min' or 'max', threshold mode {threshold_mode!r} 'rel' or 'abs'."
+            )
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
         count = len(optimizer.param_groups)

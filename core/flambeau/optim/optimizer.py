@@ -67,9 +67,13 @@ class Optimizer:
         known = {id(each) for other in self.param_groups for each in other["params"]}
         for each in params:
             if not isinstance(each, Tensor):
-                raise ArgumentTypeError(f"optimizer can only optimize Tensors, but one of the params is {type(each).__name__}")
-            if not each.is_leaf:  # type: ignore[attr-defined]
-                raise ArgumentError(f"can't optimize a non-leaf Tensor (shape {list(each.shape)}).\nPass x.detach().requires_grad_().")
+                raise ArgumentTypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(each).__name__}"
+                )
+            if not each.is_leaf:
+                raise ArgumentError(
+                    f"can't optimize a non-leaf Tensor (shape {list(each.shape)}).\nPass x.detach().requires_grad_()."
+                )
             if id(each) in known:
                 raise ArgumentError("some parameters appear in more than one parameter group")
             known.add(id(each))
@@ -122,7 +126,10 @@ class Optimizer:
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
             for group in self.param_groups
         ]
-        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers}, "param_groups": groups}
+        return {
+            "state": {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` gave; tensors go to the dtype and device of their parameter.
@@ -161,4 +168,4 @@ def _like(value: Any, param: Any) -> Any:
     if not isinstance(value, Tensor):
         return copy.copy(value)
     floating = value.dtype.is_floating_point and param.dtype.is_floating_point
-    return value.to(device=param.device, dtype=param.dtype if floating else value.dtype, copy=True)  # type: ignore[attr-defined]
+    return value.to(device=param.device, dtype=param.dtype if floating else value.dtype, copy=True)

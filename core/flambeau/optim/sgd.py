@@ -51,5 +51,13 @@ class SGD(Optimizer):
                 first = True
                 buffer = state["momentum_buffer"] = grad.new_zeros(param.shape)
         sgd_step_.run(
-            param, grad, buffer, group["lr"], momentum, group["dampening"], group["weight_decay"], group["nesterov"], first
+            param,
+            grad,
+            buffer,
+            group["lr"],
+            momentum,
+            group["dampening"],
+            group["weight_decay"],
+            group["nesterov"],
+            first,
         )
