@@ -244,7 +244,7 @@ static double N(cost)(i64 m, i64 n, i64 k, i64 acs, i64 brs, i64 bcs, i64 ccs) {
     double padded = (double)(fb_ceil(n, LANES) * LANES) * (double)m * (double)k;
     double copy_b = N(direct)(n, brs, bcs) ? 0 : (double)(n * k) * (bcs == 1 ? 4 : 20);
     double copy_a = N(copies_a)(n) ? (double)(m * k) * (acs == 1 ? 20 : 10) : 0;
-    return padded + copy_a + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20);
+    return padded + copy_a + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20 * (double)fb_ceil(k, FB_DEPTH)); /* each block of k adds to c */
 }
 
 /* Matrix times vector on this thread; x has stride xs.  Returns false without memory. */
