@@ -48,6 +48,12 @@ static inline void N(store)(const N(target) *t, i64 row, i64 column, i64 rows, i
                 else if (bias) sum += beta * bias[0];
                 *(N(loose) *)(c + v) = sum;
             }
+    } else if (ccs == 1 && t->bias && t->bcs == 1 && t->alpha == 1) {
+        const T *bias = t->bias + row * t->brs + column;
+        T beta = t->beta;
+        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH, bias += t->brs)
+            if (first) _Pragma("GCC ivdep") for (i64 j = 0; j < columns; j++) c[j] = acc[j] + beta * bias[j];
+            else _Pragma("GCC ivdep") for (i64 j = 0; j < columns; j++) c[j] = c[j] + acc[j] + beta * bias[j];
     } else {
         const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
         T alpha = t->alpha, beta = t->beta;
