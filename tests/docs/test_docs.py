@@ -1,0 +1,44 @@
+"""The code in the documentation runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = [
+    pytest.param(block, id=f"{path.name}-{number}")
+    for path in [ROOT / "README.md"]
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_run(block):
+    scope: dict = {}
+    exec(compile(block, "README.md", "exec"), scope)
+    if "backend" in scope:
+        check_backend(scope["backend"])
+
+
+def check_backend(backend):
+    """The backend of the README computes, and says what it lacks."""
+    import flambeau as torch
+    from flambeau.dispatch.providers import registry
+    from flambeau.key import devices
+
+    backend.validate("readme")
+    provider = backend.provider("readme")
+    registry.add(provider)
+    devices.memory["mine"] = backend.memory
+    try:
+        x = torch.tensor([0.0, 1.0], device="mine")
+        assert (x.exp() + x * 2).tolist() == pytest.approx([1.0, 2.718281828 + 2])
+        with pytest.raises(NotImplementedError, match="have no kernel for it"):
+            x.sin()
+    finally:
+        registry.providers.remove(provider)
+        registry.refresh()
+        del devices.memory["mine"]
