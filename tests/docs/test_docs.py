@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,17 @@ def check_backend(backend):
         registry.providers.remove(provider)
         registry.refresh()
         del devices.memory["mine"]
+
+
+def test_the_reference_covers_every_public_operator(tmp_path):
+    from flambeau.dispatch.operator import offers, operators
+
+    done = subprocess.run([sys.executable, str(ROOT / "tools/build_docs.py"), str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = {path.stem: path.read_text() for path in tmp_path.glob("*.md")}
+    for each in [*operators.values(), *offers]:
+        for namespace in each.namespaces:
+            page = f"flambeau.{namespace}".rstrip(".")
+            name = each.name.rpartition(".")[2]
+            if page in pages and not name.startswith("_"):
+                assert f"### `{name}(" in pages[page], f"{page} lacks {name}"
