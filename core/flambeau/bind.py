@@ -71,7 +71,7 @@ def _inplace_by_out(op: Operator) -> Callable[..., Any]:
         result = function(self, *args, **kwargs)
         if not isinstance(result, Tensor):
             raise ArgumentTypeError(f"{op.name}_() has no single result.")
-        return self.copy_(result)  # type: ignore[attr-defined,no-any-return]
+        return self.copy_(result)  # type: ignore[no-any-return]
 
     method.__name__ = op.inplace or ""
     method.__doc__ = f"In-place form of :func:`{op.name}`."

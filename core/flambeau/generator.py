@@ -64,7 +64,7 @@ class Generator:
             RuntimeError: the seed is outside [-2**63, 2**64).
         """
         if isinstance(seed, Tensor):
-            seed = int(seed.item())  # type: ignore[attr-defined]
+            seed = int(seed.item())
         if not hasattr(seed, "__index__") and not isinstance(seed, float):
             raise ArgumentTypeError(f"manual_seed() expects an int, got {type(seed).__name__} {seed!r:.60}.")
         value = int(seed)
@@ -99,7 +99,7 @@ class Generator:
         """
         if not isinstance(state, Tensor) or state.key.dtype is not uint8:
             raise ArgumentTypeError(f"expected a uint8 tensor from get_state(), got {getattr(state, 'dtype', type(state).__name__)}.")
-        values = np.array(state.tolist(), np.uint8)  # type: ignore[attr-defined]
+        values = np.array(state.tolist(), np.uint8)
         if values.shape != (16,):
             raise ShapeError(f"RNG state is wrong size: expected 16 bytes from get_state(), got shape {list(state.shape)}.")
         self.seed_, self.offset = map(int, values.view(np.int64))

@@ -195,7 +195,7 @@ def constant(key: Key, number: complex) -> Tensor:
     if found is None:
         found = make(key, contiguous(()), key.memory.from_numpy(encode(key.dtype, number), key.device, key.dtype))
         key.remember(number, found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def encode(dtype: Dtype, number: complex) -> np.ndarray[Any, Any]:

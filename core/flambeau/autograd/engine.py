@@ -120,7 +120,7 @@ def _start(
                     f"grad can be implicitly created only for scalar outputs, got shape {list(root.shape)}.\n"
                     "Pass the gradient, or reduce the output first, for example with sum()."
                 )
-            given = root.new_ones(root.shape)  # type: ignore[attr-defined]
+            given = root.new_ones(root.shape)
         elif given.geometry.shape != root.geometry.shape:
             raise AutogradError(
                 f"Mismatch in shape: grad_output[{number}] has a shape of {list(given.shape)} and output[{number}] has a "
@@ -247,7 +247,7 @@ def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
     """Sum a gradient over the dimensions along which its tensor was broadcast."""
     lead = grad.geometry.ndim - geometry.ndim
     if lead > 0 and tuple.__getitem__(grad.geometry.shape, slice(lead, None)) == geometry.shape:
-        return grad.sum(tuple(range(lead)))  # type: ignore[attr-defined,no-any-return]
+        return grad.sum(tuple(range(lead)))  # type: ignore[no-any-return]
     fits = lead >= 0 and all(
         size in (1, given) for size, given in zip(geometry.shape, grad.geometry.shape[lead:], strict=True)
     )
@@ -255,7 +255,7 @@ def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
         raise ShapeError(
             f"{node.name()} returned an invalid gradient: got shape {list(grad.shape)} but expected {list(geometry.shape)}."
         )
-    return grad.sum_to_size(geometry.shape)  # type: ignore[attr-defined,no-any-return]
+    return grad.sum_to_size(geometry.shape)  # type: ignore[no-any-return]
 
 
 def _converted(node: Node | Leaf, grad: Tensor, key: Key) -> Tensor:
@@ -263,8 +263,8 @@ def _converted(node: Node | Leaf, grad: Tensor, key: Key) -> Tensor:
     if grad.key.layout is not key.layout:
         return grad
     if grad.key.dtype.is_complex and not key.dtype.is_complex:
-        grad = grad.real  # type: ignore[attr-defined]
-    return grad.to(key.device, key.dtype)  # type: ignore[attr-defined,no-any-return]
+        grad = grad.real
+    return grad.to(key.device, key.dtype)  # type: ignore[no-any-return]
 
 
 def _run_hooks(node: Node | Leaf, grads: Any, retaining: bool) -> Any:
@@ -301,14 +301,14 @@ def _accumulate(leaf: Leaf, grad: Tensor, create_graph: bool, lent: bool) -> Non
         if before is None:
             # A gradient that something else holds too, or that is spread out, gets memory of its own.
             if lent or grad.shared is not None or not grad.geometry.dense:
-                grad = grad.clone() if create_graph else grad.detach().clone()  # type: ignore[attr-defined]
+                grad = grad.clone() if create_graph else grad.detach().clone()
             elif not create_graph and grad.node is not None:
-                grad = grad.detach()  # type: ignore[attr-defined]
+                grad = grad.detach()
             tensor.grad = grad
         elif create_graph or before.key.layout is not grad.key.layout:
             tensor.grad = before + grad  # type: ignore[operator]
         else:
-            before.add_(grad)  # type: ignore[attr-defined]
+            before.add_(grad)
 
 
 def _scoped(node: Node, grads: Any, saved: tuple[Any, ...]) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Protocol, cast, overload
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, overload
 
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Leaf, Plan, edge, record, record_inplace, tracked
@@ -26,6 +26,8 @@ from ..tensor import Tensor, make, touch
 from .providers import Kernel, registry
 
 __all__ = ["Declared", "Offer", "Operator", "composite", "offer", "offers", "operators", "primitive", "view_op"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Every declared operator by name.
 operators: Final[dict[str, Operator]] = {}
@@ -309,10 +311,10 @@ offers: Final[list[Offer]] = []
 
 def offer(
     *, name: str | None = None, namespaces: str | Sequence[str] = "", method: bool = True
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[F], F]:
     """Offer a plain function in public namespaces and as a method, under its own or another name."""
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(function: F) -> F:
         public = name or function.__name__
         offers.append(Offer(public, function, (namespaces,) if isinstance(namespaces, str) else tuple(namespaces), method))
         return function

@@ -114,7 +114,7 @@ class Pointwise:
                 if each.key.device is not key.device:
                     if each.geometry.ndim or not each.key.memory.host:
                         raise device_mismatch(self.op.name, first, each)
-                    each = each.to(key.device)  # type: ignore[attr-defined]
+                    each = each.to(key.device)
                 each = each.to(key.dtype)
             converted.append(each)
         return key, converted
@@ -158,7 +158,7 @@ class Pointwise:
         recording = recording and any(tracked(each) for each in operands if isinstance(each, Tensor))
         if recording and key is not target.key:
             # The conversions have history too: compute beside the target, then copy.
-            return target.copy_(self.general((target, *others)))  # type: ignore[attr-defined,no-any-return]
+            return target.copy_(self.general((target, *others)))  # type: ignore[no-any-return]
         snapshot = before_write(op, target) if recording else None
         kernel = op.table.get(key) or op.resolve(key)
         tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
@@ -185,7 +185,7 @@ def _partial_overlap(target: Tensor, others: Sequence[Any]) -> bool:
 def _copy_into(target: Tensor, source: Tensor) -> None:
     enabled, mode.enabled = mode.enabled, False
     try:
-        target.copy_(source)  # type: ignore[attr-defined]
+        target.copy_(source)
     finally:
         mode.enabled = enabled
 
@@ -217,9 +217,9 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
                 f"{_titled(out.key.dtype)} in {name}(out=...)."
             )
         if out.geometry.shape != result.geometry.shape:
-            out.resize_(result.geometry.shape)  # type: ignore[attr-defined]
+            out.resize_(result.geometry.shape)
         writable(out, name)
-        out.copy_(result)  # type: ignore[attr-defined]
+        out.copy_(result)
     finally:
         mode.enabled = enabled
     return out

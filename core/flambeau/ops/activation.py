@@ -50,7 +50,7 @@ threshold_backward.gradient(
     upstream=lambda grad, self, limit: threshold_backward(grad, self, limit),
     self=lambda grad: grad.new_zeros(grad.shape),
 )
-threshold_backward.reference(lambda g, a, limit: np.where(a <= limit, 0, g).astype(a.dtype))
+threshold_backward.reference(lambda g, a, limit: np.where(a <= limit, 0, g))
 rectify.gradient(self=lambda grad, result: threshold_backward(grad, result, 0))
 rectify.reference(lambda a: np.maximum(a, 0))
 
@@ -67,13 +67,13 @@ def above(self: Tensor, limit: Any, value: Any) -> Tensor:
 
 
 above.gradient(self=lambda grad, self, limit: threshold_backward(grad, self, limit))
-above.reference(lambda a, limit, value: np.where(a <= limit, value, a).astype(a.dtype))
+above.reference(lambda a, limit, value: np.where(a <= limit, value, a))
 
 
 @offer(namespaces=("", _F), method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``x`` where it is greater than the threshold, else ``value``."""
-    return (_in_place(above) if inplace else above)(input, threshold, value)  # type: ignore[no-any-return]
+    return (_in_place(above) if inplace else above)(input, threshold, value)
 
 
 @_primitive("leaky_relu")
@@ -97,7 +97,7 @@ leaky.reference(lambda a, slope: np.where(a > 0, a, a * slope))
 @offer(namespaces=_F, method=False)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where it is positive, else ``negative_slope * x``."""
-    return (_in_place(leaky) if inplace else leaky)(input, negative_slope)  # type: ignore[no-any-return]
+    return (_in_place(leaky) if inplace else leaky)(input, negative_slope)
 
 
 @offer(namespaces=("", _F))
@@ -131,7 +131,7 @@ def rrelu(
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = cast(Any, input).new_empty(input.shape).uniform_(lower, upper)
     result = where(cast(Any, input) > 0, input, cast(Any, input) * slope)
-    return cast(Any, input).copy_(result) if inplace else cast(Tensor, result)  # type: ignore[no-any-return]
+    return cast(Any, input).copy_(result) if inplace else cast(Tensor, result)
 
 
 @_primitive("hardtanh_backward")
@@ -184,7 +184,7 @@ exponential.reference(
 
 
 def _exponential(input: Tensor, inplace: bool, *parameters: float) -> Tensor:
-    return (_in_place(exponential) if inplace else exponential)(input, *parameters)  # type: ignore[no-any-return]
+    return (_in_place(exponential) if inplace else exponential)(input, *parameters)
 
 
 @offer(namespaces=_F, method=False)

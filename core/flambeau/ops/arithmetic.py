@@ -277,8 +277,9 @@ def power(self: Tensor, exponent: Any) -> Tensor:
 
 def _power_gradient(grad: Any, base: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
-        return grad.new_zeros(grad.shape) if exponent == 0 else grad * (exponent * base**(exponent - 1))
-    return (grad * (exponent * base ** (exponent - 1))).masked_fill(cast(Any, exponent) == 0, 0)
+        return grad.new_zeros(grad.shape) if exponent == 0 else grad * (exponent * base ** (exponent - 1))
+    power_below: Any = cast(Any, exponent) - 1
+    return (grad * (exponent * base**power_below)).masked_fill(cast(Any, exponent) == 0, 0)
 
 
 def _exponent_gradient(grad: Any, base: Any, exponent: Any, result: Any) -> Any:

@@ -286,7 +286,7 @@ def __len__(self: Tensor) -> int:
     """The size of the first dimension."""
     if not self.geometry.ndim:
         raise ArgumentTypeError("len() of a 0-d tensor")
-    return self.geometry.shape[0]
+    return int(self.geometry.shape[0])
 
 
 def __contains__(self: Tensor, element: Any) -> bool:

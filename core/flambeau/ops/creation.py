@@ -145,7 +145,7 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor full of one number, whose type decides the dtype if none is given."""
     shape = sizes((size,))
-    value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value  # type: ignore[attr-defined]
+    value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
     if out is not None:
         return cast(Tensor, cast(Any, into(out, shape, dtype, "full")).fill_(value))
     key = key_for(dtype or of_scalar(type(value)), device, layout)
@@ -392,7 +392,7 @@ def scalar_tensor(value: Any, *, dtype: Dtype | None = None, device: Any = None)
 def _construct(cls: type[Tensor], *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)``: uninitialised; ``Tensor([1, 2])``: values; both of the default dtype."""
     if cls is not Tensor:
-        return cast(Tensor, object.__new__(cls))
+        return object.__new__(cls)
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and type(args[0]).__name__ != "Size":
         return tensor(args[0], dtype=default.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], Tensor):

@@ -35,7 +35,7 @@ def _padding(padding_idx: int | None, weight: Tensor) -> int:
     count = weight.shape[0]
     if not -count <= padding_idx < count:
         raise _PaddingError(f"Padding_idx must be within num_embeddings, got {padding_idx} for {count} rows.")
-    return padding_idx % count
+    return int(padding_idx % count)
 
 
 class _PaddingError(ArgumentError, AssertionError):

@@ -41,7 +41,7 @@ def _vector(index: Any, name: str) -> Tensor:
     index = places(index, name)
     if index.geometry.ndim > 1:
         raise BoundsError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}.")
-    return index
+    return cast(Tensor, index)
 
 
 def _same_dtype(name: str, self: Tensor, source: Tensor, what: str) -> None:

@@ -315,7 +315,7 @@ _COVERED: Final = _Covered()
 
 def _flag(self: Tensor, value: bool) -> Tensor:
     """True or False as an index of a new dimension of size 1."""
-    return cast(Tensor, tensor([0] if value else [], dtype=int64, device=self.device))
+    return tensor([0] if value else [], dtype=int64, device=self.device)
 
 
 def _places(base: Tensor, indices: list[Any]) -> list[Tensor | None]:

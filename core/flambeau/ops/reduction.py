@@ -340,7 +340,7 @@ std.gradient(self=_std_gradient)
 
 
 def _moment_with_mean(name: str, moment: Any, meaning: str) -> Any:
-    pair: Any = namedtuple(name, f"{name.removesuffix('_mean')} mean")  # noqa: PYI024  (named like the operator)
+    pair: Any = namedtuple(name, f"{name.removesuffix('_mean')} mean")  # type: ignore[misc]
 
     def both(
         self: Tensor,
@@ -351,11 +351,13 @@ def _moment_with_mean(name: str, moment: Any, meaning: str) -> Any:
         correction: float | None = None,
     ) -> Any:
         dims, freedom = _moment_arguments(self, dim, unbiased, correction)
-        return pair(moment.run(self, dims, keepdim, freedom), mean.run(self, dims, keepdim))
+        return pair(  # type: ignore[call-arg]
+            moment.run(self, dims, keepdim, freedom), mean.run(self, dims, keepdim)
+        )
 
     both.__name__ = both.__qualname__ = name
     both.__doc__ = f"The {meaning} and the mean over all or some dimensions; arguments as of :func:`{moment.op.name}`."
-    return composite(both, method=False)
+    return composite(method=False)(both)
 
 
 var_mean = _moment_with_mean("var_mean", var, "variance")

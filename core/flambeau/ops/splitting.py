@@ -94,7 +94,7 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[
     if not self.ndim:
         raise ShapeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     length = self.shape[at]
-    given = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections  # type: ignore[attr-defined]
+    given = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
     if isinstance(given, int):
         if given <= 0:
             raise ShapeError(f"number of sections must be larger than 0, got {given}")

@@ -25,9 +25,6 @@ def select(self: Tensor, other: Tensor, condition: Tensor) -> Tensor:
     return cast(Tensor, select.run(self, other, condition))
 
 
-select.gradient(
-    self=lambda grad, condition: where(condition, grad, 0), other=lambda grad, condition: where(condition, 0, grad)
-)
 select.reference(lambda a, b, condition: np.where(condition, a, b))
 
 
@@ -72,6 +69,11 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     return select.run(*operands, condition)
 
 
+select.gradient(
+    self=lambda grad, condition: where(condition, grad, 0), other=lambda grad, condition: where(condition, 0, grad)
+)
+
+
 @offer(name="where", namespaces=())
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """``self`` where the condition holds, else ``other``."""
@@ -86,7 +88,6 @@ def between(self: Tensor, low: Any, high: Any) -> Tensor:
     """Each element, or the nearest of two numbers ``low`` and ``high`` if it is beyond."""
 
 
-between.gradient(self=lambda grad, self, low, high: between_backward(grad, self, low, high))
 between.reference(lambda a, low, high: np.minimum(np.maximum(a, low), high))
 
 
@@ -95,6 +96,7 @@ def between_backward(upstream: Tensor, self: Tensor, low: Any, high: Any) -> Ten
     """``upstream`` where ``low <= self <= high``, else 0."""
 
 
+between.gradient(self=lambda grad, self, low, high: between_backward(grad, self, low, high))
 between_backward.gradient(
     upstream=lambda grad, self, low, high: between_backward(grad, self, low, high),
     self=lambda grad: grad.new_zeros(grad.shape),

@@ -140,7 +140,7 @@ def round_to(self: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> T
     scale: Any = 10 ** abs(decimals)
 
     def scaled() -> Tensor:
-        return cast(Tensor, round_(self * scale) / scale if decimals > 0 else round_(self / scale) * scale)  # type: ignore[operator]
+        return cast(Tensor, round_(self * scale) / scale if decimals > 0 else round_(self / scale) * scale)
 
     return scaled() if out is None else finish_out("round", out, (self,), scaled)
 
@@ -223,7 +223,6 @@ def sigmoid(self: Tensor) -> Tensor:
     """``1 / (1 + exp(-x))``."""
 
 
-sigmoid.gradient(self=lambda grad, result: sigmoid_backward(grad, result))
 sigmoid.reference(lambda a: 1 / (1 + np.exp(-a)))
 
 
@@ -232,6 +231,7 @@ def sigmoid_backward(upstream: Tensor, output: Tensor) -> Tensor:
     """``upstream * (1 - output) * output``: the gradient of :func:`sigmoid`."""
 
 
+sigmoid.gradient(self=lambda grad, result: sigmoid_backward(grad, result))
 sigmoid_backward.gradient(
     upstream=lambda grad, output: sigmoid_backward(grad, output),
     output=lambda grad, upstream, output: grad * upstream * (1 - 2 * output),
@@ -244,7 +244,6 @@ def tanh(self: Tensor) -> Tensor:
     """The hyperbolic tangent."""
 
 
-tanh.gradient(self=lambda grad, result: tanh_backward(grad, result))
 tanh.reference(np.tanh)
 
 
@@ -253,6 +252,7 @@ def tanh_backward(upstream: Tensor, output: Tensor) -> Tensor:
     """``upstream * (1 - output ** 2)``: the gradient of :func:`tanh`."""
 
 
+tanh.gradient(self=lambda grad, result: tanh_backward(grad, result))
 tanh_backward.gradient(
     upstream=lambda grad, output: tanh_backward(grad, output),
     output=lambda grad, upstream, output: grad * upstream * (-2 * output),
