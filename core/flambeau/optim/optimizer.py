@@ -140,7 +140,8 @@ class Optimizer:
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ArgumentError(
-                f"loaded state dict has a different number of parameter groups: {len(saved)} instead of {len(self.param_groups)}."
+                "loaded state dict has a different number of parameter groups: "
+                f"{len(saved)} instead of {len(self.param_groups)}."
             )
         by_number: dict[int, Any] = {}
         for own, given in zip(self.param_groups, saved, strict=True):

@@ -39,7 +39,8 @@ class SGD(Optimizer):
         check_range("weight_decay value", group["weight_decay"], 0.0)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ArgumentError(
-                f"Nesterov momentum requires a momentum and zero dampening, got {group['momentum']} and {group['dampening']}."
+                "Nesterov momentum requires a momentum and zero dampening, "
+                f"got {group['momentum']} and {group['dampening']}."
             )
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
