@@ -47,6 +47,7 @@ def flambeau_backends() -> list[Backend]:
     hooks: dict[str, Any] = {
         "set_num_threads": lib.fb_set_threads,
         "get_num_threads": lib.fb_get_threads,
+        "set_flush_denormal": lib.fb_flush_denormal,
         "empty_cache": lambda: lib.fb_trim(0),
         "memory_cached": lib.fb_cached_bytes,
         "memory_allocated": lib.fb_live_bytes,

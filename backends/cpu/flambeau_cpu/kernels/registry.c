@@ -79,6 +79,26 @@ const char *fb_kernel_name(int family, int index, int *dtype) {
 void fb_set_threads(int threads) { fb_threads = threads < 1 ? 1 : threads; }
 int fb_get_threads(void) { return fb_threads; }
 
+#ifdef FB_X86
+#define FLUSH_TO_ZERO 0x8040u /* results and operands, in the control register of the vector unit */
+static void flush_denormal(int on) {
+    unsigned now = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(on ? now | FLUSH_TO_ZERO : now & ~FLUSH_TO_ZERO);
+}
+
+/* Each thread has a register of its own; threads made later copy their maker's. */
+int fb_flush_denormal(int on) {
+    flush_denormal(on);
+    if (fb_threads > 1) {
+#pragma omp parallel num_threads(fb_threads)
+        flush_denormal(on);
+    }
+    return 1;
+}
+#else
+int fb_flush_denormal(int on) { return (void)on, 0; }
+#endif
+
 i64 fb_call(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, void *p4, void *p5, void *p6, void *p7,
             const i64 *q) {
     void *const p[] = {p0, p1, p2, p3, p4, p5, p6, p7};
