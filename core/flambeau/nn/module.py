@@ -373,7 +373,7 @@ class Module:
             elif isinstance(each, bool):
                 flags["non_blocking"] = each
             elif isinstance(each, (Device, str, int)):
-                device = Device("cuda", each) if isinstance(each, int) else each
+                device = each
             elif each is not None:
                 raise ArgumentTypeError(
                     f"to() expects a device, a dtype or a tensor, got {type(each).__name__} {each!r:.60}."
@@ -385,7 +385,8 @@ class Module:
 
         def convert(tensor: Any) -> Any:
             wanted = dtype if tensor.key.dtype.category >= 2 else None
-            return tensor.to(device=device, dtype=wanted, **flags)
+            place = Device(tensor.device.type, device) if isinstance(device, int) else device
+            return tensor.to(device=place, dtype=wanted, **flags)
 
         return self._apply(convert)
 
@@ -414,14 +415,11 @@ class Module:
 
     def cpu(self: M) -> M:
         """Move to the host."""
-        return self._apply(lambda each: each.to(device="cpu"))
+        return self._apply(lambda each: each.cpu())
 
     def cuda(self: M, device: Any = None) -> M:
         """Move to a CUDA device, the current one if not given."""
-        place = (
-            Device("cuda") if device is None else Device("cuda", device) if isinstance(device, int) else Device(device)
-        )
-        return self._apply(lambda each: each.to(device=place))
+        return self._apply(lambda each: each.cuda(device))
 
     def share_memory(self: M) -> M:
         """Move parameters and buffers to memory that other processes can map."""

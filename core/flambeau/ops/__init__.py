@@ -3,6 +3,7 @@
 from . import (
     activation,
     arithmetic,
+    class_loss,
     comparison,
     conversion,
     convolution,

@@ -1,4 +1,4 @@
-"""Losses that have kernels: pairs of equal shape, and scores of classes against class numbers.
+"""Losses of pairs of equal shape, and what all losses have in common.
 
 All losses share ``reduction``: ``'none'`` gives the loss of every element, ``'mean'`` their mean,
 ``'sum'`` their sum.  The old keywords ``size_average`` and ``reduce`` are still understood.
@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import result_type
-from ..dtype import float32, int64, uint8
-from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
-from ..geometry import Geometry, broadcast_shapes, contiguous
-from ..tensor import Tensor, empty
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..geometry import broadcast_shapes
+from ..tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "l1_loss",
-    "mse_loss", "nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "declare_loss", "huber_loss", "l1_loss", "mse_loss",
     "reduce_loss", "reduction_of", "same_shape", "smooth_l1_loss",
 ]  # fmt: skip
 
@@ -27,7 +25,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MEAN: Final = "mean"
 REDUCTIONS: Final = ("none", "mean", "sum")
-_MOST_FITS: Final = 1024
 
 
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
@@ -74,15 +71,27 @@ def same_shape(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
 # ---------------------------------------------------------------- pairs
 
 
-class _Pair(NamedTuple):
-    """A loss of two numbers x and t with a parameter a, by its derivatives."""
+Term = Callable[[Any, Any, float], Any]
 
-    value: Callable[[Any, Any, float], Any]
-    slope: Callable[[Any, Any, float], Any]  # in x
-    curve: Callable[[Any, Any, float], Any]  # of slope, in x
-    # A loss that is not one of x - t alone: its slope in t, and that of slope in t.
-    target_slope: Callable[[Any, Any, float], Any] | None = None
-    mixed: Callable[[Any, Any, float], Any] | None = None
+
+class _Pair:
+    """A loss of two numbers x and t with a parameter a, by its derivatives.
+
+    Args:
+        value: of the loss.
+        slope: in x.
+        curve: of ``slope``, in x.
+        target_slope: in t, if the loss is not one of ``x - t`` alone.
+        mixed: of ``slope``, in t; likewise.
+    """
+
+    __slots__ = ("curve", "mixed", "slope", "target_slope", "value")
+
+    def __init__(
+        self, value: Term, slope: Term, curve: Term, target_slope: Term | None = None, mixed: Term | None = None
+    ) -> None:
+        self.value, self.slope, self.curve = value, slope, curve
+        self.target_slope, self.mixed = target_slope, mixed
 
 
 def _smooth(x: Any, t: Any, a: float) -> Any:
@@ -215,11 +224,12 @@ def _paired(
     return cast(Tensor, values.sum() / weight.sum() if reduction == MEAN else reduce_loss(values, reduction))
 
 
-def _loss(function: F) -> F:
+def declare_loss(function: F) -> F:
+    """Offer a loss in ``flambeau.nn.functional``."""
     return cast(F, composite(namespaces="nn.functional", method=False)(function))
 
 
-@_loss
+@declare_loss
 def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -235,7 +245,7 @@ def l1_loss(
     return _paired("l1_loss", "l1", input, target, weight, reduction)
 
 
-@_loss
+@declare_loss
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -251,7 +261,7 @@ def mse_loss(
     return _paired("mse_loss", "mse", input, target, weight, reduction)
 
 
-@_loss
+@declare_loss
 def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", beta: float = 1.0,
@@ -271,7 +281,7 @@ def smooth_l1_loss(
     )
 
 
-@_loss
+@declare_loss
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -287,7 +297,7 @@ def huber_loss(
     return _paired("huber_loss", "huber", input, target, weight, reduction_of(reduction), float(delta))
 
 
-@_loss
+@declare_loss
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -327,7 +337,7 @@ def _check_probabilities(input: Any, losses: Any) -> None:
         )
 
 
-@_loss
+@declare_loss
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
@@ -357,245 +367,3 @@ def binary_cross_entropy_with_logits(
 
 def _any(tensor: Tensor) -> Any:
     return tensor
-
-
-# ---------------------------------------------------------------- classes
-
-
-@primitive("self target weight? scratch | normalise reduction ignore_index", method=False, namespaces=())
-def class_loss(
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    scratch: Tensor,
-    normalise: bool,
-    reduction: str,
-    ignore_index: int,
-) -> Any:
-    """The negated score, or log-softmax of the scores, of each target class.
-
-    Args:
-        self: scores (N, C, ...).
-        target: class numbers (N, ...), int64.
-        weight: of each class.
-        scratch: flat, one element more than ``target``; a kernel leaves there what its gradient wants.
-        normalise: whether the scores still need log-softmax.
-    """
-    return class_loss.run(self, target, weight, scratch, normalise, reduction, ignore_index)
-
-
-@class_loss.composite
-def _class_loss(
-    self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
-) -> Any:
-    factors = _factors(self, target, weight, ignore_index)
-    safe = target.masked_fill(target == ignore_index, 0).unsqueeze(1)
-    values = -(self.log_softmax(1) if normalise else self).gather(1, safe).squeeze(1) * factors
-    values = values.masked_fill(target == ignore_index, 0)
-    return values.sum() / factors.sum() if reduction == MEAN else reduce_loss(values, reduction)
-
-
-def _factors(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
-    """The weight of each target, 0 where it is ignored."""
-    kept = target != ignore_index
-    if bool((kept & ((target < 0) | (target >= self.shape[1]))).any()):
-        raise BoundsError(f"Target out of bounds: class numbers must be in [0, {self.shape[1] - 1}].")
-    factors = kept.to(self.dtype)
-    return factors if weight is None else factors * weight[target.masked_fill(~kept, 0)]
-
-
-@primitive("grad self target weight? scratch | normalise reduction ignore_index", method=False, namespaces=())
-def class_loss_backward(
-    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, scratch: Tensor, normalise: bool, reduction: str,
-    ignore_index: int,
-) -> Any:  # fmt: skip
-    """The gradient of ``class_loss`` in ``self``; ``grad`` is one number if the loss was reduced."""
-    return class_loss_backward.run(grad, self, target, weight, scratch, normalise, reduction, ignore_index)
-
-
-@class_loss_backward.composite
-def _class_loss_backward(
-    grad: Any, self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
-) -> Any:
-    scale, safe = _scaled(grad, self, target, weight, reduction, ignore_index)
-    result = self.softmax(1) * scale if normalise else self.new_zeros(self.shape)
-    return result.scatter_add(1, safe, -scale)
-
-
-def _scaled(grad: Any, self: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
-    """The gradient of each target's loss, and the targets with 0 for ignored ones; both (N, 1, ...)."""
-    factors = _factors(self, target, weight, ignore_index)
-    scale = grad * (factors / factors.sum() if reduction == MEAN else factors)
-    return scale.unsqueeze(1), target.masked_fill(target == ignore_index, 0).unsqueeze(1)
-
-
-class_loss.gradient(
-    self=lambda grad, self, target, weight, scratch, normalise, reduction, ignore_index: class_loss_backward(
-        grad, self, target, weight, scratch, normalise, reduction, ignore_index
-    )
-)
-
-
-@class_loss_backward.gradients
-def _(
-    needs: Any, v: Any, grad: Any, self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str,
-    ignore_index: int,
-) -> Any:  # fmt: skip
-    unit, safe = _scaled(grad.detach() * 0 + 1, self, target, weight, reduction, ignore_index)
-    p = self.softmax(1) if normalise else None
-    mean = (p * v).sum(1, keepdim=True) if normalise else 0
-    along = ((mean - v.gather(1, safe)) * unit).squeeze(1)
-    if reduction != "none":
-        along = along.sum()
-    bent = None
-    if needs[1]:
-        shared = grad if reduction != "none" else grad.unsqueeze(1)
-        bent = p * (v - mean) * (unit * shared) if normalise else v * 0
-    return along, bent, None, None, None
-
-
-#: geometries of scores and targets that fit, with that of the scratch memory
-_fits: Final[dict[tuple[Geometry, Geometry], Geometry]] = {}
-
-
-def _class_loss_of(
-    name: str, input: Any, target: Any, weight: Any, normalise: bool, reduction: str, ignore_index: int
-) -> Any:
-    """Check, bring to (N, C, ...) and (N, ...), compute."""
-    try:
-        key, geometry = input.key, input.geometry
-        fits = _fits.get((geometry, target.geometry))
-    except AttributeError:
-        raise ArgumentTypeError(
-            f"{name}(): expected tensors, got {type(input).__name__} and {type(target).__name__}."
-        ) from None
-    if fits is None:
-        fits = _check_classes(name, geometry, target.geometry)
-    if target.key.dtype is not int64:
-        if target.key.dtype is not uint8:
-            raise DtypeError(
-                f"{name}: expected target of dtype int64 (class numbers), got {target.dtype.name}.\nUse target.long()."
-            )
-        target = target.to(dtype=int64)
-    if weight is not None:
-        classes = geometry.shape[geometry.ndim > 1]
-        if weight.geometry.shape != (classes,) or weight.key is not key:
-            raise ShapeError(
-                f"{name}: weight tensor should be defined either for all {classes} classes or no classes, with "
-                f"the input's "
-                f"dtype {key.dtype.name}; got {weight.dtype.name}{list(weight.shape)}."
-            )
-    if key.dtype.category != 2:
-        raise DtypeError(f'"{name}" not implemented for {key.dtype.name}: expected floating-point scores.')
-    scratch = empty(key if key.dtype.itemsize >= 4 else key.of(float32), fits)
-    if geometry.ndim > 1:
-        return class_loss.run(input, target, weight, scratch, normalise, reduction, ignore_index)
-    result = class_loss.run(
-        input.unsqueeze(0), target.unsqueeze(0), weight, scratch, normalise, reduction, ignore_index
-    )
-    return result.squeeze(0) if reduction == "none" else result
-
-
-def _check_classes(name: str, input: Geometry, target: Geometry) -> Geometry:
-    shape, wanted = tuple(input.shape), tuple(target.shape)
-    if not shape:
-        raise ShapeError(f"{name}: expected input (C), (N, C) or (N, C, d1, ...), got a 0-dim tensor.")
-    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
-    if expected != wanted:
-        # PyTorch's types: a wrong batch size is a ValueError, other wrong sizes are RuntimeErrors.
-        problem = ArgumentError if len(shape) != len(wanted) + 1 or shape[0] != wanted[0] else ShapeError
-        raise problem(
-            f"{name}: expected a target of shape {list(expected)} for input {list(shape)}, got {list(wanted)}.\n"
-            "The target has the input's shape without the classes (dimension 1)."
-        )
-    if len(_fits) > _MOST_FITS:
-        _fits.clear()
-    _fits[input, target] = found = contiguous((target.numel + 1,))
-    return found
-
-
-@_loss
-def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The negative log likelihood: ``-input`` at each target class.
-
-    Args:
-        input: log-probabilities (C), (N, C) or (N, C, d1, ...).
-        target: class numbers of shape (), (N) or (N, d1, ...).
-        weight: of each class; ``'mean'`` divides by the sum of the targets' weights.
-        ignore_index: a target that counts for nothing.
-
-    Raises:
-        ValueError, RuntimeError: the shapes do not fit.
-        IndexError: a target is no class.
-    """
-    if reduction is not MEAN or size_average is not None or reduce is not None:
-        reduction = reduction_of(reduction, size_average, reduce)
-    return _class_loss_of("nll_loss", input, target, weight, False, reduction, ignore_index)  # type: ignore[no-any-return]
-
-
-@_loss
-def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    """The cross entropy of ``softmax(input, dim=1)`` against classes or class probabilities.
-
-    Args:
-        input: scores (C), (N, C) or (N, C, d1, ...).
-        target: class numbers of shape (), (N) or (N, d1, ...), or probabilities of the shape of ``input``.
-        weight: of each class.
-        ignore_index: a target that counts for nothing.
-        label_smoothing: share of each target spread evenly over all classes, in [0, 1].
-            Source: Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2016.
-
-    Raises:
-        ValueError, RuntimeError: the shapes do not fit, or ``label_smoothing`` is out of range.
-        IndexError: a target is no class.
-    """
-    if reduction is not MEAN or size_average is not None or reduce is not None:
-        reduction = reduction_of(reduction, size_average, reduce)
-    if isinstance(target, Tensor) and target.key.dtype.category == 2 and target.geometry.shape == input.geometry.shape:
-        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)  # type: ignore[no-any-return]
-    if label_smoothing == 0:
-        return _class_loss_of("cross_entropy", input, target, weight, True, reduction, ignore_index)  # type: ignore[no-any-return]
-    return _smoothed(input, target, weight, reduction, ignore_index, label_smoothing)  # type: ignore[no-any-return]
-
-
-def _check_smoothing(smoothing: float) -> None:
-    if not 0 <= smoothing <= 1:
-        raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")
-
-
-def _by_class(weight: Any, ndim: int) -> Any:
-    """Class weights that broadcast against (N, C, ...)."""
-    return weight.reshape((1, -1) + (1,) * (ndim - 2)) if ndim > 1 else weight
-
-
-def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, smoothing: float) -> Any:
-    _check_smoothing(smoothing)
-    dim = 1 if input.geometry.ndim > 1 else 0
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / input.shape[dim]
-    values = -input.log_softmax(dim) * target
-    if weight is not None:
-        values = values * _by_class(weight, input.geometry.ndim)
-    values = values.sum(dim)
-    return values.sum() / values.geometry.numel if reduction == MEAN else reduce_loss(values, reduction)
-
-
-def _smoothed(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int, smoothing: float) -> Any:
-    _check_smoothing(smoothing)
-    ndim = input.geometry.ndim
-    scores = input.log_softmax(1 if ndim > 1 else 0)
-    hard = _class_loss_of("cross_entropy", scores, target, weight, False, "none", ignore_index)
-    even = -(scores if weight is None else scores * _by_class(weight, ndim)).sum(1 if ndim > 1 else 0)
-    kept = target != ignore_index
-    even = even.masked_fill(~kept, 0)
-    values = hard * (1 - smoothing) + even * (smoothing / input.shape[1 if ndim > 1 else 0])
-    if reduction != MEAN:
-        return reduce_loss(values, reduction)
-    total = kept.sum() if weight is None else (weight[target.masked_fill(~kept, 0)] * kept).sum()
-    return values.sum() / total

@@ -10,7 +10,7 @@ from ..dispatch.operator import composite
 from ..errors import ArgumentError, ShapeError
 from ..geometry import broadcast_shapes
 from ..tensor import Tensor
-from .loss import binary_cross_entropy_with_logits, reduce_loss, reduction_of, same_shape
+from .loss import binary_cross_entropy_with_logits, declare_loss, reduce_loss, reduction_of, same_shape
 
 __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss", "hinge_embedding_loss",
@@ -22,10 +22,6 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _loss(function: F) -> F:
-    return cast(F, composite(namespaces="nn.functional", method=False)(function))
-
-
 def _distance(function: F) -> F:
     return cast(F, composite(namespaces=("", "nn.functional"), method=False)(function))
 
@@ -33,7 +29,7 @@ def _distance(function: F) -> F:
 # ---------------------------------------------------------------- likelihoods and divergences
 
 
-@_loss
+@declare_loss
 def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
@@ -57,7 +53,7 @@ def kl_div(
     return reduced / x.shape[0] if batchmean and x.geometry.ndim else reduced  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
     eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
@@ -79,7 +75,7 @@ def poisson_nll_loss(
     return reduce_loss(values, reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -115,7 +111,7 @@ def gaussian_nll_loss(
 # ---------------------------------------------------------------- margins
 
 
-@_loss
+@declare_loss
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
@@ -129,7 +125,7 @@ def hinge_embedding_loss(
     return reduce_loss(apart + together, reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -140,7 +136,7 @@ def soft_margin_loss(
     return reduce_loss(z.clamp(min=0) + (-z.abs()).exp().log1p(), reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -162,7 +158,7 @@ def margin_ranking_loss(
     return reduce_loss((-t * (a - b) + margin).clamp(min=0), reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
@@ -208,7 +204,7 @@ def multi_margin_loss(
     return reduce_loss(values, reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -246,7 +242,7 @@ def multilabel_margin_loss(
     return reduce_loss(values[0] if single else values, reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -296,7 +292,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return (a - x2 + eps).norm(p, -1, keepdim)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -332,7 +328,7 @@ def _cosine(a: Any, b: Any, dim: int) -> Any:
     return product / (a2 * b2).sqrt()
 
 
-@_loss
+@declare_loss
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
     swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
@@ -359,7 +355,7 @@ def triplet_margin_loss(
     return _triplet(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)  # type: ignore[no-any-return]
 
 
-@_loss
+@declare_loss
 def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *,
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,

@@ -61,7 +61,8 @@ class PackedSequence(_Packed):
 
     def cpu(self) -> PackedSequence:
         """On the host."""
-        return self.to("cpu")
+        data = self.data.cpu()
+        return self if data is self.data else self._with(data)
 
     def _with(self, data: Any) -> PackedSequence:
         return type(self)(data, self.batch_sizes, self.sorted_indices, self.unsorted_indices)
