@@ -151,7 +151,7 @@ class Backend:
                 expect(False, f"kernels of declared operators (like {near})", name)
             expect(hasattr(family, "build") and hasattr(family, "source"), f"a Kernel for {name!r}", family)
         if self.memory is not None:
-            for method in ("allocator", "shifter", "reader", "canonical", "to_numpy", "from_numpy", "host"):
+            for method in ("allocator", "zeros_allocator", "shifter", "reader", "canonical", "to_numpy", "from_numpy", "host"):
                 expect(hasattr(self.memory, method), f"memory with {method!r}", self.memory)
 
     def provider(self, plugin: str) -> Provider:

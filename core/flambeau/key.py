@@ -44,6 +44,9 @@ class Memory(Protocol):
         It raises AllocationError when there is not enough.
         """
 
+    def zeros_allocator(self, device: Device, dtype: Dtype) -> Callable[[int], Handle]:
+        """Like ``allocator``, for memory whose elements are zero."""
+
     def shifter(self, dtype: Dtype) -> Callable[[Handle, int], Handle]:
         """A function from (handle, n) to the handle of the n-th next element; it need not own the memory."""
 
@@ -85,7 +88,7 @@ class Key:
     """A (device, layout, dtype) with its allocator."""
 
     __slots__ = (
-        "allocate", "constants", "device", "dtype", "keeps", "layout", "memory", "read", "shift",
+        "allocate", "allocate_zeros", "constants", "device", "dtype", "keeps", "layout", "memory", "read", "shift",
         "unpack",
     )  # fmt: skip
 
@@ -93,6 +96,7 @@ class Key:
         self.device, self.layout, self.dtype = device, layout, dtype
         self.memory = memory = devices(device)
         self.allocate = memory.allocator(device, dtype)
+        self.allocate_zeros = memory.zeros_allocator(device, dtype)
         self.shift = memory.shifter(dtype)
         self.read = memory.reader(dtype)
         self.unpack = memory.unpacker(dtype)

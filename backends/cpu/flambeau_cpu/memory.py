@@ -37,20 +37,21 @@ def _take(size: int) -> Any:
 
 
 _large: Final = ffi.new_allocator(alloc=_take, free=lib.fb_release, should_clear_after_alloc=False)
+_large_zeros: Final = ffi.new_allocator(alloc=_take, free=lib.fb_release, should_clear_after_alloc=True)
 
 
 class _Blocks(dict[int, Callable[[], Any]]):
     """For one element type: number of elements to a function that makes such a block."""
 
-    def __init__(self, name: str) -> None:
-        self.name = C_TYPES[name]
+    def __init__(self, name: str, large: Any = _large) -> None:
+        self.name, self.large = C_TYPES[name], large
         self.itemsize = ffi.sizeof(self.name)
 
     def __missing__(self, elements: int) -> Callable[[], Any]:
         if elements * self.itemsize > 1 << 62:
             raise AllocationError(f"The host cannot address {elements:,} elements of {self.itemsize} bytes.")
         kind = ffi.typeof(f"{self.name}[{max(elements, 1)}]")
-        make = partial(ffi.new if elements * self.itemsize <= SMALL else _large, kind)
+        make = partial(ffi.new if elements * self.itemsize <= SMALL else self.large, kind)
         if len(self) > _MOST_TYPES:
             self.clear()
         self[elements] = make
@@ -58,6 +59,7 @@ class _Blocks(dict[int, Callable[[], Any]]):
 
 
 _blocks: Final = {name: _Blocks(name) for name in C_TYPES}
+_zeros: Final = {name: _Blocks(name, _large_zeros) for name in C_TYPES}
 
 
 def blocks_of(dtype: dtype) -> _Blocks:
@@ -77,6 +79,10 @@ class HostMemory:
 
     def allocator(self, device: Any, dtype: dtype) -> Callable[[int], Any]:
         blocks = _blocks[dtype.name]
+        return lambda elements: blocks[elements]()
+
+    def zeros_allocator(self, device: Any, dtype: dtype) -> Callable[[int], Any]:
+        blocks = _zeros[dtype.name]
         return lambda elements: blocks[elements]()
 
     def shifter(self, dtype: dtype) -> Callable[[Any, int], Any]:

@@ -109,6 +109,8 @@ def filled(key: Key, geometry: Geometry, value: Any) -> Tensor:
     """A dense tensor full of one number."""
     if type(value) is float and key.dtype.category < 2:
         value = bool(value) if key.dtype is bool_ else int(value)
+    if value == 0 and type(value) is not float:
+        return make(key, geometry, key.allocate_zeros(geometry.numel))
     result = allocate(key, geometry)
     # A fresh tensor has no history and no views, so the kernel can be called at once.
     (_fill.table.get(key) or _fill.resolve(key))(result, constant(key, value))
@@ -127,7 +129,8 @@ def _factory(value: float, name: str, doc: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         if out is not None:
             return cast(Tensor, cast(Any, into(out, sizes(size), dtype, name)).fill_(value))
-        result = filled(key_for(dtype, device, layout), contiguous(sizes(size)), value)
+        shape = size if len(size) == 1 and type(size[0]) is int else sizes(size)
+        result = filled(key_for(dtype, device, layout), contiguous(shape), value)
         return finish(result, True) if requires_grad else result
 
     make_filled.__name__ = make_filled.__qualname__ = name
@@ -271,6 +274,12 @@ def to_array(data: Any, dtype: Dtype | None) -> tuple[np.ndarray[Any, Any], Dtyp
         wanted = dtype or own
         array = np.asarray(data)
     else:
+        kinds = set(map(type, data)) if type(data) is list else ()
+        if len(kinds) == 1 and (kind := next(iter(kinds))) in (float, int, bool) and dtype is None:
+            try:
+                return np.array(data, of_scalar(kind).numpy), of_scalar(kind)
+            except OverflowError:
+                pass  # said below
         wanted = dtype or _infer(data)
         if type(data) is list or isinstance(data, (list, tuple)):
             flat = type(data[0]) in (float, int) if data else True
@@ -323,13 +332,8 @@ def tensor(
         return finish(copy, requires_grad)
     array, found = to_array(data, dtype)
     key = key_for(found, device)
-    memory = key.allocate(array.size)
-    result = make(key, contiguous(array.shape), memory)
-    if key.memory.host:
-        key.memory.to_numpy(memory, array.size, found)[:] = array.reshape(-1)
-    else:
-        result.memory = key.memory.from_numpy(array.reshape(-1), key.device, found)
-    return finish(result, requires_grad)
+    result = make(key, contiguous(array.shape), key.memory.from_numpy(array.reshape(-1), key.device, found))
+    return finish(result, True) if requires_grad else result
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -52,6 +52,8 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
 
 def expand_back(grad: Any, shape: Sequence[int], dims: tuple[int, ...], keepdim: bool) -> Any:
     """A reduction's gradient with the folded dimensions back, ready to broadcast."""
+    if not grad.geometry.ndim:
+        return grad.expand(shape)
     return with_dims(grad, dims, keepdim).expand(shape)
 
 
