@@ -383,3 +383,41 @@ def test_lbfgs_solves_a_quadratic_over_several_parameters():
     assert first.item() == 0.0
     found = np.concatenate([u.detach().numpy().reshape(-1), v.detach().numpy()])
     np.testing.assert_allclose(found, np.linalg.solve(a.numpy(), b.numpy()), atol=1e-6)
+
+
+# ---------------------------------------------------------------- steps over many parameters at once
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_mixed_parameters_in_one_group(name):
+    """Dtypes and layouts that one kernel call does not cover give the same numbers."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((4, 3))
+    make = {
+        "plain": lambda: flambeau.tensor(values, dtype=flambeau.float32),
+        "double": lambda: flambeau.tensor(values),
+        "turned": lambda: flambeau.tensor(values.T.copy(), dtype=flambeau.float32).t(),
+        "spread": lambda: flambeau.tensor(np.repeat(values, 2, 1), dtype=flambeau.float32)[:, ::2],
+        "half": lambda: flambeau.tensor(values, dtype=flambeau.bfloat16),
+    }
+    params = [each().detach().requires_grad_() for each in make.values()]
+    optimizer = getattr(optim, name)(params, lr=0.1)
+    for _ in range(3):
+        for each in params:
+            each.grad = (each.detach() * 2).contiguous()
+        optimizer.step()
+    for label, each in zip(make, params, strict=True):
+        tolerance = 0.02 if label == "half" else 1e-6
+        np.testing.assert_allclose(each.detach().double().numpy(), params[1].detach().numpy(), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_a_step_counts_as_a_write(name):
+    weight = flambeau.ones(3, requires_grad=True)
+    optimizer = getattr(optim, name)([weight], lr=0.1)
+    loss = (weight * weight).sum()
+    weight.grad = flambeau.ones(3)
+    optimizer.step()
+    assert weight._version > 0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

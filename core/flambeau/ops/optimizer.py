@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 from ..dispatch.operator import primitive
-from ..tensor import Tensor
+from ..tensor import Tensor, touch
 
-__all__ = ["adam_step_", "sgd_step_"]
+__all__ = ["adam_step_", "adam_steps_", "sgd_step_", "sgd_steps_"]
 
 
 @primitive(
@@ -43,6 +44,27 @@ def _sgd(
             buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
         grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
     param.add_(grad, alpha=-lr)
+
+
+@primitive("params* grads* buffers* | lr momentum dampening weight_decay nesterov first", method=False, namespaces=())
+def sgd_steps_(params: list[Tensor], grads: list[Tensor], buffers: list[Tensor | None], *options: Any) -> None:
+    """:func:`sgd_step_` on many parameters of one dtype and device; options as there."""
+    left = sgd_steps_.run(params, grads, buffers, *options)
+    _finish(sgd_step_, left, (params, grads, buffers), options)
+
+
+sgd_steps_.nondifferentiable()
+sgd_steps_.composite(lambda params, *_: range(len(params)))
+
+
+def _finish(step: Any, left: Sequence[int], lists: Sequence[Sequence[Any]], options: tuple[Any, ...]) -> None:
+    """Take the steps that a kernel for many left alone, and note the writes of those that it took."""
+    alone = set(left)
+    for position, tensors in enumerate(zip(*lists, strict=True)):
+        if position in alone:
+            step.run(*tensors, *options)
+        else:
+            touch(tensors[0])
 
 
 @primitive(
@@ -80,3 +102,19 @@ def _adam(
         most.copy_(most.maximum(square))
     scale = (square if most is None else most).sqrt().div_(math.sqrt(1 - beta2**step)).add_(eps)
     param.addcdiv_(mean, scale, value=-lr / (1 - beta1**step))
+
+
+@primitive(
+    "params* grads* means* squares* most* | lr beta1 beta2 eps weight_decay decoupled step", method=False, namespaces=()
+)
+def adam_steps_(
+    params: list[Tensor], grads: list[Tensor], means: list[Tensor], squares: list[Tensor], most: list[Tensor | None],
+    *options: Any,
+) -> None:  # fmt: skip
+    """:func:`adam_step_` on many parameters of one dtype and device; options as there."""
+    left = adam_steps_.run(params, grads, means, squares, most, *options)
+    _finish(adam_step_, left, (params, grads, means, squares, most), options)
+
+
+adam_steps_.nondifferentiable()
+adam_steps_.composite(lambda params, *_: range(len(params)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..ops.optimizer import adam_step_
+from ..ops.optimizer import adam_steps_
 from .optimizer import Optimizer, check_range
 
 __all__ = ["Adam", "AdamW", "Adamax"]
@@ -39,18 +39,29 @@ class Adam(Optimizer):
         check_range("beta parameter at index 1", group["betas"][1], 0.0, 1.0)
         check_range("weight_decay value", group["weight_decay"], 0.0)
 
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        if not state:
-            state["step"] = 0
-            state["exp_avg"], state["exp_avg_sq"] = grad.new_zeros(param.shape), grad.new_zeros(param.shape)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = grad.new_zeros(param.shape)
-        state["step"] = step = state["step"] + 1
+    def update_group(self, group: dict[str, Any]) -> None:
+        batches: dict[Any, tuple[list[Any], ...]] = {}
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            state = self.state[param]
+            if not state:
+                state["step"] = 0
+                state["exp_avg"], state["exp_avg_sq"] = grad.new_zeros(param.shape), grad.new_zeros(param.shape)
+                if group["amsgrad"]:
+                    state["max_exp_avg_sq"] = grad.new_zeros(param.shape)
+            state["step"] = step = state["step"] + 1
+            batch = batches.get((param.key, step))
+            if batch is None:
+                batch = batches[param.key, step] = ([], [], [], [], [])
+            found = (param, grad, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"))
+            for each, tensor in zip(batch, found, strict=True):
+                each.append(tensor)
         beta1, beta2 = group["betas"]
-        adam_step_.run(
-            param, grad, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"), group["lr"], beta1, beta2,
-            group["eps"], group["weight_decay"], self.decoupled, step,
-        )  # fmt: skip
+        options = (group["lr"], beta1, beta2, group["eps"], group["weight_decay"], self.decoupled)
+        for (_, step), batch in batches.items():
+            adam_steps_(*batch, *options, step)
 
 
 class AdamW(Adam):

@@ -109,11 +109,15 @@ class Optimizer:
                 loss = closure()
         with no_grad():
             for group in self.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        self.update(param, grad, self.state[param], group)
+                self.update_group(group)
         return loss
+
+    def update_group(self, group: dict[str, Any]) -> None:
+        """Change the parameters of a group that have a gradient."""
+        for param in group["params"]:
+            grad = param.grad
+            if grad is not None:
+                self.update(param, grad, self.state[param], group)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Change one parameter; subclasses say how."""

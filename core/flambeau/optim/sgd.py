@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ArgumentError
-from ..ops.optimizer import sgd_step_
+from ..ops.optimizer import sgd_steps_
 from .optimizer import Optimizer, check_range
 
 __all__ = ["SGD"]
@@ -43,22 +43,26 @@ class SGD(Optimizer):
                 f"got {group['momentum']} and {group['dampening']}."
             )
 
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        momentum = group["momentum"]
-        buffer, first = None, False
-        if momentum:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                first = True
-                buffer = state["momentum_buffer"] = grad.new_zeros(param.shape)
-        sgd_step_.run(
-            param,
-            grad,
-            buffer,
-            group["lr"],
-            momentum,
-            group["dampening"],
-            group["weight_decay"],
-            group["nesterov"],
-            first,
-        )
+    def update_group(self, group: dict[str, Any]) -> None:
+        momentum, states = group["momentum"], self.state
+        options = (group["lr"], momentum, group["dampening"], group["weight_decay"], group["nesterov"])
+        batches: dict[Any, tuple[list[Any], list[Any], list[Any]]] = {}
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            buffer, first = None, False
+            if momentum:
+                state = states[param]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    first = True
+                    buffer = state["momentum_buffer"] = grad.new_zeros(param.shape)
+            batch = batches.get((param.key, first))
+            if batch is None:
+                batch = batches[param.key, first] = ([], [], [])
+            batch[0].append(param)
+            batch[1].append(grad)
+            batch[2].append(buffer)
+        for (_, first), batch in batches.items():
+            sgd_steps_(*batch, *options, first)

@@ -46,6 +46,26 @@ SGD(double, f64)
 ADAM(float, f32, sqrtf)
 ADAM(double, f64, sqrt)
 
+/* The same step over several parameters.  p: the pointers of each, `width` of them;
+ * q: their number, the `words` words after n above, then the n of each. */
+#define MANY(step, suffix, width, words) \
+    static i64 step##_many_##suffix(void *const *p, const i64 *q) { \
+        i64 own[1 + words]; \
+        memcpy(own + 1, q + 1, sizeof(i64) * words); \
+        for (i64 i = 0; i < q[0]; i++) { \
+            own[0] = q[1 + words + i]; \
+            step##_##suffix(p + width * i, own); \
+        } \
+        return 0; \
+    }
+
+MANY(sgd, f32, 3, 6)
+MANY(sgd, f64, 3, 6)
+MANY(adam, f32, 5, 7)
+MANY(adam, f64, 5, 7)
+
 FB_FAMILY(optimizer) = {
     {"sgd", FB_F32, sgd_f32, {0}}, {"sgd", FB_F64, sgd_f64, {0}},
-    {"adam", FB_F32, adam_f32, {0}}, {"adam", FB_F64, adam_f64, {0}}, FB_END};
+    {"adam", FB_F32, adam_f32, {0}}, {"adam", FB_F64, adam_f64, {0}},
+    {"sgd_many", FB_F32, sgd_many_f32, {0}}, {"sgd_many", FB_F64, sgd_many_f64, {0}},
+    {"adam_many", FB_F32, adam_many_f32, {0}}, {"adam_many", FB_F64, adam_many_f64, {0}}, FB_END};
