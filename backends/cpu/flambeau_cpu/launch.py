@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flambeau.backend import DTYPES, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded, make
+from flambeau.backend import DTYPES, Geometry, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded, make
 
 from ._kernels import ffi, lib
 from .memory import blocks_of

@@ -24,6 +24,7 @@ from ..errors import AutogradError, DeviceError, MissingKernelError
 from ..key import Key
 from ..tensor import Tensor, make, touch
 from .providers import Kernel, registry
+from .writes import before_write, device_mismatch, writable
 
 __all__ = ["Declared", "Offer", "Operator", "composite", "offer", "offers", "operators", "primitive", "view_op"]
 
@@ -209,6 +210,11 @@ class Operator:
         last = len(self.tensors)
         holds = result is not None or any(i < last and not bare for i, bare in zip(sources, shapes, strict=True))
         return Plan(pick, _runner(steps, last, self.lists, lengths), result, holds)
+
+    @staticmethod
+    def reads(formula: Callable[..., Any]) -> tuple[str, ...]:
+        """The names of what a formula needs, after the gradient."""
+        return _parameters(formula)
 
     def _no_formula(self, name: str) -> Callable[..., Any]:
         def raises(grad: Any) -> Any:
@@ -543,47 +549,3 @@ def _mutating_runner(op: Operator) -> Callable[..., Any]:
         return target
 
     return run
-
-
-def writable(target: Tensor, name: str) -> None:
-    """Refuse a write into memory that several indices share."""
-    geometry = target.geometry
-    if not geometry.dense and geometry.overlapping:
-        raise AutogradError(
-            f"unsupported operation: {name} would write to a tensor of shape {list(geometry.shape)} and strides "
-            f"{geometry.strides}, more than one element of which refers to a single memory location.\n"
-            "Please clone() the tensor before performing the operation."
-        )
-
-
-def before_write(op: Operator, target: Tensor) -> Tensor:
-    """The target's old value for the graph: a copy if a formula reads it, else an empty-handed twin.
-
-    Raises:
-        RuntimeError: the target is a leaf that requires grad, or a view of one.
-    """
-    root = target if target.base is None else target.base
-    if isinstance(root.node, Leaf):
-        what = "a view of a leaf Variable that requires grad" if root is not target else "a leaf Variable that requires grad"
-        raise AutogradError(
-            f"{what} is being used in an in-place operation ({op.name}, shape {list(target.shape)}).\n"
-            "Use the out-of-place form, or wrap the update in flambeau.no_grad()."
-        )
-    node = edge(target)
-    first = op.parameters[0]
-    formulas = [op.joint] if op.joint is not None else list(op.formulas.values())
-    if any(first in _parameters(each) for each in formulas if each is not None):
-        with no_grad():
-            twin = cast(Any, target).clone()
-    else:
-        twin = make(target.key, target.geometry, target.memory)
-    twin.node, twin.output = node, target.output
-    return cast(Tensor, twin)
-
-
-def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
-    """The error for tensors on two devices."""
-    return DeviceError(
-        f"Expected all tensors to be on the same device, but {name} got {a.device} (shape {list(a.shape)}) "
-        f"and {b.device} (shape {list(b.shape)}).\nMove one with .to({str(a.device)!r})."
-    )

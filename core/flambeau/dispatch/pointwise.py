@@ -20,7 +20,8 @@ from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
 from ..geometry import broadcast_shapes
 from ..key import Key
 from ..tensor import Tensor, constant, touch
-from .operator import Declared, Operator, before_write, device_mismatch, publish, writable
+from .operator import Declared, Operator, publish
+from .writes import before_write, device_mismatch, writable
 
 __all__ = ["BOOL", "COMMON", "FLOAT", "finish_out", "pointwise", "result_type"]
 

@@ -1,0 +1,59 @@
+"""What must hold before a tensor is written, and before two tensors meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from ..autograd.grad_mode import no_grad
+from ..autograd.node import Leaf, edge
+from ..errors import AutogradError, DeviceError
+from ..tensor import Tensor, make
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+__all__ = ["before_write", "device_mismatch", "writable"]
+
+
+def writable(target: Tensor, name: str) -> None:
+    """Refuse a write into memory that several indices share."""
+    geometry = target.geometry
+    if not geometry.dense and geometry.overlapping:
+        raise AutogradError(
+            f"unsupported operation: {name} would write to a tensor of shape {list(geometry.shape)} and strides "
+            f"{geometry.strides}, more than one element of which refers to a single memory location.\n"
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def before_write(op: Operator, target: Tensor) -> Tensor:
+    """The target's old value for the graph: a copy if a formula reads it, else an empty-handed twin.
+
+    Raises:
+        RuntimeError: the target is a leaf that requires grad, or a view of one.
+    """
+    root = target if target.base is None else target.base
+    if isinstance(root.node, Leaf):
+        what = "a view of a leaf Variable that requires grad" if root is not target else "a leaf Variable that requires grad"
+        raise AutogradError(
+            f"{what} is being used in an in-place operation ({op.name}, shape {list(target.shape)}).\n"
+            "Use the out-of-place form, or wrap the update in flambeau.no_grad()."
+        )
+    node = edge(target)
+    first = op.parameters[0]
+    formulas = [op.joint] if op.joint is not None else list(op.formulas.values())
+    if any(first in op.reads(each) for each in formulas if each is not None):
+        with no_grad():
+            twin = cast(Any, target).clone()
+    else:
+        twin = make(target.key, target.geometry, target.memory)
+    twin.node, twin.output = node, target.output
+    return cast(Tensor, twin)
+
+
+def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
+    """The error for tensors on two devices."""
+    return DeviceError(
+        f"Expected all tensors to be on the same device, but {name} got {a.device} (shape {list(a.shape)}) "
+        f"and {b.device} (shape {list(b.shape)}).\nMove one with .to({str(a.device)!r})."
+    )
