@@ -18,11 +18,11 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, overload
 
 from ..autograd.grad_mode import mode, no_grad
-from ..autograd.node import Leaf, Plan, edge, record, record_inplace, tracked
+from ..autograd.node import Plan, record, record_inplace, tracked
 from ..dtype import DTYPES
-from ..errors import AutogradError, DeviceError, MissingKernelError
+from ..errors import AutogradError, MissingKernelError
 from ..key import Key
-from ..tensor import Tensor, make, touch
+from ..tensor import Tensor, touch
 from .providers import Kernel, registry
 from .writes import before_write, device_mismatch, writable
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..dispatch.operator import composite, primitive, writable
+from ..dispatch.operator import composite, primitive
+from ..dispatch.writes import writable
 from ..dispatch.pointwise import finish_out
 from ..dtype import int32, int64, uint8
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
