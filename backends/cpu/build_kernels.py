@@ -29,10 +29,29 @@ X86 = platform.machine().lower() in ("x86_64", "amd64")
 SETS = {
     "baseline": ["-O2"],  # for portability; not worth the time that vectorising takes
     "avx2": ["-O3", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
-    "avx512": ["-O3", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c", "-mbmi2", "-mprefer-vector-width=512"],
+    "avx512": [
+        "-O3",
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mfma",
+        "-mf16c",
+        "-mbmi2",
+        "-mprefer-vector-width=512",
+    ],
 }
 # No -ffast-math: NaN, infinities and signed zeros keep their meaning.
-FLAGS = ["-std=gnu11", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden", "-Wall", "-Wextra"]
+FLAGS = [
+    "-std=gnu11",
+    "-fopenmp",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1"]  # the last -O wins
 
 NEEDS_COMPILER = """

@@ -221,5 +221,7 @@ def axis(dim: SupportsIndex, ndim: int) -> int:
         raise ArgumentTypeError(f"A dimension is an int, got {type(dim).__name__} {dim!r}.") from None
     limit = ndim or 1
     if not -limit <= found < limit:
-        raise BoundsError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {found}).")
+        raise BoundsError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {found})."
+        )
     return found + limit if found < 0 else found

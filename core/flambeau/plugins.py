@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .device import device as Device
 from .dispatch.providers import registry
-from .dtype import default
-from .dtype import dtype as Dtype
+from .dtype import default, dtype as Dtype
 from .errors import DeviceError, PluginError
 from .key import Key, Memory, devices, intern
 from .layout import strided
@@ -28,7 +27,16 @@ if TYPE_CHECKING:
 
     from .backend import Backend
 
-__all__ = ["CORE_VERSION", "Plugin", "default_device", "default_key", "hook", "load_all", "plugins", "set_default_device"]
+__all__ = [
+    "CORE_VERSION",
+    "Plugin",
+    "default_device",
+    "default_key",
+    "hook",
+    "load_all",
+    "plugins",
+    "set_default_device",
+]
 
 CORE_VERSION: Final = "0.1.0"
 GROUP: Final = "flambeau.backends"

@@ -54,7 +54,7 @@ def test_values_and_first_places(rng, dtype, name):
 
 def test_0_dim_and_empty():
     x = flambeau.tensor(3.0)
-    assert x.max().item() == 3 and x.max(0) == (x, x.argmax()) or x.max(0).indices.item() == 0
+    assert (x.max().item() == 3 and x.max(0) == (x, x.argmax())) or x.max(0).indices.item() == 0
     assert x.argmax(0).item() == 0 and x.amin().item() == 3
     assert tuple(flambeau.zeros(2, 0).max(0).values.shape) == (0,)
     assert tuple(flambeau.zeros(0, 2, dtype=flambeau.int64).argmax(1).shape) == (0,)

@@ -94,7 +94,9 @@ def test_local_response_norm(rng):
         padded = np.pad(x * x, [(0, 0), (size // 2, (size - 1) // 2), (0, 0)])
         total = sum(padded[:, k : k + 7] for k in range(size))
         expected = x / (1.5 + 0.2 * total / size) ** 0.6
-        np.testing.assert_allclose(F.local_response_norm(flambeau.tensor(x), size, 0.2, 0.6, 1.5).numpy(), expected, 1e-12)
+        np.testing.assert_allclose(
+            F.local_response_norm(flambeau.tensor(x), size, 0.2, 0.6, 1.5).numpy(), expected, 1e-12
+        )
 
 
 def test_normalize_and_renorm(rng):
@@ -104,7 +106,9 @@ def test_normalize_and_renorm(rng):
     np.testing.assert_allclose(F.normalize(t, 1, 0).numpy(), x / np.abs(x).sum(0), 1e-12)
     assert F.normalize(flambeau.zeros(2, 2)).tolist() == [[0, 0], [0, 0]]
     size = np.linalg.norm(x, axis=1, keepdims=True)
-    np.testing.assert_allclose(flambeau.renorm(t, 2, 0, 1.5).numpy(), x * np.where(size > 1.5, 1.5 / (size + 1e-7), 1), 1e-12)
+    np.testing.assert_allclose(
+        flambeau.renorm(t, 2, 0, 1.5).numpy(), x * np.where(size > 1.5, 1.5 / (size + 1e-7), 1), 1e-12
+    )
     t.renorm_(2, 0, 1.0)
     assert (t.norm(2, 1) <= 1.0001).all()
 
@@ -160,8 +164,16 @@ def test_fused_gradients_equal_composed_ones(rng, shape):
     ("call", "error", "message"),
     [
         (lambda x: F.batch_norm(x, None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
-        (lambda x: F.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
-        (lambda x: F.batch_norm(x, flambeau.zeros(2), flambeau.ones(2)), RuntimeError, "should contain 4 elements not 2"),
+        (
+            lambda x: F.batch_norm(x[:1], None, None, training=True),
+            ValueError,
+            "Expected more than 1 value per channel",
+        ),
+        (
+            lambda x: F.batch_norm(x, flambeau.zeros(2), flambeau.ones(2)),
+            RuntimeError,
+            "should contain 4 elements not 2",
+        ),
         (lambda x: F.layer_norm(x, (3,)), RuntimeError, r"expected input with shape \[\*, 3\]"),
         (lambda x: F.group_norm(x, 3), RuntimeError, "divisible by num_groups"),
         (lambda x: F.group_norm(x[:1], 4), ValueError, "Expected more than 1 value per channel"),

@@ -78,11 +78,17 @@ def test_kthvalue_median_mode(rng, shape, dtype):
         middle = np.take_along_axis(x, np.take(by_order, [(n - 1) // 2], dim), dim).squeeze(dim)
         nan = np.isnan(x).any(dim) if np.dtype(dtype).kind == "f" else np.zeros_like(middle, bool)
         median = t.median(dim)
-        np.testing.assert_array_equal(median.values.numpy(), np.where(nan, np.asarray(np.nan).astype(dtype) if nan.any() else 0, middle))
-        np.testing.assert_array_equal(np.take_along_axis(x, np.expand_dims(median.indices.numpy(), dim), dim).squeeze(dim), median.values.numpy())
+        np.testing.assert_array_equal(
+            median.values.numpy(), np.where(nan, np.asarray(np.nan).astype(dtype) if nan.any() else 0, middle)
+        )
+        np.testing.assert_array_equal(
+            np.take_along_axis(x, np.expand_dims(median.indices.numpy(), dim), dim).squeeze(dim), median.values.numpy()
+        )
         lines = np.moveaxis(x, dim, -1).reshape(-1, n)
         mode = t.mode(dim)
-        for line, value, index in zip(lines, mode.values.reshape(-1).tolist(), mode.indices.reshape(-1).tolist(), strict=True):
+        for line, value, index in zip(
+            lines, mode.values.reshape(-1).tolist(), mode.indices.reshape(-1).tolist(), strict=True
+        ):
             values, counts = np.unique(line, return_counts=True, equal_nan=False)
             assert value == values[np.argmax(counts)] or math.isnan(value)
             if not math.isnan(value):
@@ -156,7 +162,11 @@ def test_out():
         (lambda x: x.topk(-1), RuntimeError, "selected index k out of range"),
         (lambda x: x.kthvalue(0), RuntimeError, "selected number k out of range for dimension 1"),
         (lambda x: x.sort(2), IndexError, "Dimension out of range"),
-        (lambda x: flambeau.zeros(2, 0).median(1), IndexError, r"median\(\): Expected reduction dim 1 to have non-zero size"),
+        (
+            lambda x: flambeau.zeros(2, 0).median(1),
+            IndexError,
+            r"median\(\): Expected reduction dim 1 to have non-zero size",
+        ),
         (lambda x: flambeau.zeros(0).mode(), IndexError, r"mode\(\): Expected reduction dim 0 to have non-zero size"),
         (lambda x: flambeau.tensor([True]).kthvalue(1), NotImplementedError, "not implemented for bool"),
         (lambda x: x.long().histc(), NotImplementedError, "not implemented for int64"),

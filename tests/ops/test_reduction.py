@@ -30,6 +30,7 @@ def sample(rng, shape, dtype):
 
 def layouts(rng, dtype):
     """Arrays and tensors of equal values: contiguous, transposed, strided, offset, repeated, empty, 0-dim, long."""
+
     def of(*shape):
         return sample(rng, shape, dtype)
 
@@ -229,7 +230,11 @@ def test_results_do_not_depend_on_threads(rng, threads):
         flambeau.set_num_threads(1)
         alone = [flambeau.tensor(x).sum().item(), flambeau.tensor(x).sum(0).tolist(), flambeau.tensor(x).std().item()]
         flambeau.set_num_threads(threads)
-        assert alone == [flambeau.tensor(x).sum().item(), flambeau.tensor(x).sum(0).tolist(), flambeau.tensor(x).std().item()]
+        assert alone == [
+            flambeau.tensor(x).sum().item(),
+            flambeau.tensor(x).sum(0).tolist(),
+            flambeau.tensor(x).std().item(),
+        ]
     finally:
         flambeau.set_num_threads(before)
 
@@ -282,7 +287,11 @@ def test_gradient_of_norm_at_zero_is_zero():
         (lambda x: x.sum("a"), TypeError, "expected an int or a sequence of ints, got str 'a'"),
         (lambda x: x.long().mean(), RuntimeError, "Got: int64"),
         (lambda x: x.mean(dtype=flambeau.int64), RuntimeError, "Optional dtype must be either a floating point"),
-        (lambda x: x.long().var(), RuntimeError, "std and var only support floating point and complex dtypes, got int64"),
+        (
+            lambda x: x.long().var(),
+            RuntimeError,
+            "std and var only support floating point and complex dtypes, got int64",
+        ),
         (lambda x: x.long().norm(), RuntimeError, "Got int64"),
         (lambda x: x.norm("foo"), RuntimeError, "Order foo not supported"),
         (lambda x: x.prod((0, 1)), TypeError, "dim must be an int or None, got tuple"),

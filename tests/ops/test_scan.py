@@ -21,7 +21,9 @@ def rng():
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"])
 def test_running_sums(rng, shape, dtype):
-    x = np.asarray(rng.standard_normal(shape) if np.dtype(dtype).kind == "f" else rng.integers(0, 3, shape)).astype(dtype)
+    x = np.asarray(rng.standard_normal(shape) if np.dtype(dtype).kind == "f" else rng.integers(0, 3, shape)).astype(
+        dtype
+    )
     t = flambeau.tensor(x)
     tolerance = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-12}.get(dtype, 0)
     for dim in range(max(x.ndim, 1)):

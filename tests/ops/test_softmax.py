@@ -31,9 +31,13 @@ def test_values(rng, shape, dtype):
     tolerance = {"float16": 1e-2, "float32": 2e-6, "float64": 1e-12}[dtype]
     for dim in range(max(x.ndim, 1)):
         log = expected_log(x.astype(np.float64), dim)
-        np.testing.assert_allclose(flambeau.softmax(t, dim).numpy().astype(np.float64), np.exp(log), tolerance, tolerance / 10)
+        np.testing.assert_allclose(
+            flambeau.softmax(t, dim).numpy().astype(np.float64), np.exp(log), tolerance, tolerance / 10
+        )
         np.testing.assert_allclose(F.log_softmax(t, dim).numpy().astype(np.float64), log, tolerance, tolerance)
-        np.testing.assert_allclose(F.softmin(-t, dim).numpy().astype(np.float64), np.exp(log), tolerance, tolerance / 10)
+        np.testing.assert_allclose(
+            F.softmin(-t, dim).numpy().astype(np.float64), np.exp(log), tolerance, tolerance / 10
+        )
 
 
 def test_large_numbers_infinities_and_nan():

@@ -25,7 +25,18 @@ from flambeau.backend import (
 from ._kernels import ffi, lib
 from .launch import find
 
-__all__ = ["Routine", "bits", "call", "dense", "halves_by_float", "fresh", "line_block", "line_shape", "parameters", "run"]
+__all__ = [
+    "Routine",
+    "bits",
+    "call",
+    "dense",
+    "halves_by_float",
+    "fresh",
+    "line_block",
+    "line_shape",
+    "parameters",
+    "run",
+]
 
 _NULL: Final = ffi.NULL
 _PADDING: Final = [(ffi.NULL,) * (8 - count) for count in range(9)]
@@ -56,7 +67,9 @@ def call(kernel: Any, tensors: Iterable[Tensor | None], block: Any) -> int:
     """
     code = run(kernel, tensors, block)
     if code == 1:
-        raise AllocationError("The host has no memory left for a kernel's working space.\nUse smaller batches or free tensors first.")
+        raise AllocationError(
+            "The host has no memory left for a kernel's working space.\nUse smaller batches or free tensors first."
+        )
     return code
 
 
@@ -103,7 +116,7 @@ class Routine:
         return f"flambeau_cpu/kernels ({self.name})"
 
 
-class halves_by_float:  # noqa: N801  (reads as a function)
+class halves_by_float:
     """The float32 kernels of a routine, for float16 and bfloat16 too: converted on the way in and out."""
 
     predicate: Callable[..., bool] | None = None
@@ -120,8 +133,10 @@ class halves_by_float:  # noqa: N801  (reads as a function)
 
         def launch(*args: Any) -> Any:
             result = wide(*[_to(each, key.dtype, float32) for each in args])
-            return tuple([_to(each, float32, key.dtype) for each in result]) if isinstance(result, tuple) else _to(
-                result, float32, key.dtype
+            return (
+                tuple([_to(each, float32, key.dtype) for each in result])
+                if isinstance(result, tuple)
+                else _to(result, float32, key.dtype)
             )
 
         return launch

@@ -37,7 +37,9 @@ class _Switch:
         self.before = mode.enabled
         mode.enabled = self.wanted
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         mode.enabled = self.before
 
     def __call__(self, function: F) -> F:

@@ -265,9 +265,7 @@ def _by_element(call: _Call, eps: float, atol: float, rtol: float) -> None:
     for output, size in enumerate(sizes):
         rows = [call.backward(output, np.eye(1, size, element).reshape(-1)) for element in range(size)]
         widths = [_numbers(call.arguments[i]).size for i in call.checked]
-        analytical.append(
-            [np.array([row[k] for row in rows]).reshape(size, width) for k, width in enumerate(widths)]
-        )
+        analytical.append([np.array([row[k] for row in rows]).reshape(size, width) for k, width in enumerate(widths)])
     for k, position in enumerate(call.checked):
         width = _numbers(call.arguments[position]).size
         columns = [call.vary(position, np.eye(1, width, element).reshape(-1), eps) for element in range(width)]

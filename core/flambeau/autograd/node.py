@@ -247,9 +247,7 @@ def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
     return None if node is None else (node, item.output)
 
 
-def attach(
-    op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args: tuple[Any, ...], result: Any
-) -> None:
+def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args: tuple[Any, ...], result: Any) -> None:
     """Make the node and hang it on the outputs that can have a gradient."""
     node = _new(Node)
     node.op, node.plan, node.edges = op, plan, edges
@@ -315,4 +313,3 @@ def saving(names: Sequence[int], length: int) -> Callable[[tuple[Any, ...]], tup
         (only,) = names
         return lambda items: (items[only],)
     return itemgetter(*names)
-

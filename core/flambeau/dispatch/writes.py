@@ -34,7 +34,11 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     """
     root = target if target.base is None else target.base
     if isinstance(root.node, Leaf):
-        what = "a view of a leaf Variable that requires grad" if root is not target else "a leaf Variable that requires grad"
+        what = (
+            "a view of a leaf Variable that requires grad"
+            if root is not target
+            else "a leaf Variable that requires grad"
+        )
         raise AutogradError(
             f"{what} is being used in an in-place operation ({op.name}, shape {list(target.shape)}).\n"
             "Use the out-of-place form, or wrap the update in flambeau.no_grad()."

@@ -8,9 +8,8 @@ from typing import Any, Final, cast
 
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
-from ..device import device as Device
 from ..errors import ArgumentTypeError, AutogradError, ShapeError
-from ..geometry import Size, axis, contiguous
+from ..geometry import axis, contiguous
 from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
 
 __all__ = ["PROPERTIES", "METHODS", "RemovableHandle"]

@@ -6,8 +6,21 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from flambeau.backend import AllocationError, Key, Tensor, bool_, complex64, complex128, contiguous, dtype
-from flambeau.backend import Geometry, float32, float64, int64, uint8
+from flambeau.backend import (
+    AllocationError,
+    Geometry,
+    Key,
+    Tensor,
+    bool_,
+    complex64,
+    complex128,
+    contiguous,
+    dtype,
+    float32,
+    float64,
+    int64,
+    uint8,
+)
 
 from .._kernels import ffi, lib
 from ..launch import find
