@@ -63,7 +63,11 @@ def main() -> None:
             libraries[name].set_num_threads(options.threads)
 
     rows: dict[str, dict[str, float]] = {}
-    print(f"{'':<28}" + "".join(f"{name:>12}" for name in libraries) + "".join(f"{'x ' + n:>10}" for n in list(libraries)[1:]))
+    print(
+        f"{'':<28}"
+        + "".join(f"{name:>12}" for name in libraries)
+        + "".join(f"{'x ' + n:>10}" for n in list(libraries)[1:])
+    )
     for name, makers in WORKLOADS.items():
         if not re.search(options.only, name):
             continue

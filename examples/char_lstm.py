@@ -6,9 +6,10 @@ import math
 from pydoc_data.topics import topics
 from typing import Any
 
-import flambeau as torch
 import numpy as np
 from common import arguments, check_reloaded, progress
+
+import flambeau as torch
 from flambeau import nn
 from flambeau.nn import functional as F
 

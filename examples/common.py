@@ -35,7 +35,12 @@ def progress(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
         if sys.stderr.isatty():
             filled = width * done // total
             end = "\n" if done == total else ""
-            print(f"\r{label} [{'=' * filled}{' ' * (width - filled)}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+            print(
+                f"\r{label} [{'=' * filled}{' ' * (width - filled)}] {done}/{total}",
+                end=end,
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def batches(x: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
@@ -59,7 +64,16 @@ def providers_used() -> dict[str, list[str]]:
 def check_reloaded(script: str, options: argparse.Namespace, model_file: Path, expected: bytes) -> None:
     """Load the model in a fresh process and compare its outputs bit for bit."""
     outputs = options.out / f"{Path(script).stem}-outputs.bin"
-    command = [sys.executable, script, "--seed", str(options.seed), "--out", str(options.out), "--predict", str(outputs)]
+    command = [
+        sys.executable,
+        script,
+        "--seed",
+        str(options.seed),
+        "--out",
+        str(options.out),
+        "--predict",
+        str(outputs),
+    ]
     subprocess.run(command, check=True)
     if outputs.read_bytes() != expected:
         raise SystemExit(f"The reloaded model {model_file} gives other outputs.")

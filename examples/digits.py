@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import flambeau as torch
 import matplotlib
 import numpy as np
 from common import arguments, batches, check_reloaded, progress, providers_used
+from sklearn.datasets import load_digits
+
+import flambeau as torch
 from flambeau import nn
 from flambeau.nn import functional as F
-from sklearn.datasets import load_digits
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -51,7 +52,9 @@ def outputs(model: Net, images: Any) -> Any:
         return model(images)
 
 
-def picture(path: Any, losses: list[float], accuracies: list[float], images: Any, wrong: list[tuple[int, int, int]]) -> None:
+def picture(
+    path: Any, losses: list[float], accuracies: list[float], images: Any, wrong: list[tuple[int, int, int]]
+) -> None:
     """The learning curve, and the digits that were misread."""
     figure = pyplot.figure(figsize=(9, 4.5))
     curve = figure.add_subplot(1, 2, 1)

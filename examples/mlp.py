@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import flambeau as torch
 import numpy as np
 from common import arguments, batches, check_reloaded, progress
+from sklearn.datasets import load_breast_cancer
+
+import flambeau as torch
 from flambeau import nn
 from flambeau.nn import functional as F
-from sklearn.datasets import load_breast_cancer
 
 
 def data(seed: int) -> tuple[Any, Any, Any, Any]:
@@ -19,7 +20,10 @@ def data(seed: int) -> tuple[Any, Any, Any, Any]:
     held_out = len(order) // 5
     x = samples.data[order]
     x = (x - x[held_out:].mean(0)) / x[held_out:].std(0)
-    features, labels = torch.from_numpy(x.astype(np.float32)), torch.from_numpy(samples.target[order].astype(np.float32))
+    features, labels = (
+        torch.from_numpy(x.astype(np.float32)),
+        torch.from_numpy(samples.target[order].astype(np.float32)),
+    )
     return features[held_out:], labels[held_out:], features[:held_out], labels[:held_out]
 
 

@@ -1,6 +1,6 @@
 """Write the API reference from the docstrings: one Markdown page for each public namespace.
 
-    python tools/build_docs.py FOLDER
+python tools/build_docs.py FOLDER
 """
 
 from __future__ import annotations

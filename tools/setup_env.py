@@ -139,7 +139,9 @@ def build_folder(package, sanitize, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--for", dest="purpose", choices=["demo", "test"], default="test", help="which tools to install")
+    parser.add_argument(
+        "--for", dest="purpose", choices=["demo", "test"], default="test", help="which tools to install"
+    )
     parser.add_argument("--sanitize", action="store_true", help="build the kernels with AddressSanitizer and UBSan")
     options = parser.parse_args()
     check_machine()

@@ -7,6 +7,6 @@ from setuptools import setup
 
 sys.path.insert(0, str(Path(__file__).parent))  # build front ends do not put it there
 
-import build_kernels  # noqa: E402
+import build_kernels
 
 setup(ext_modules=[build_kernels.extension()], cmdclass={"build_ext": build_kernels.BuildKernels})

@@ -28,10 +28,10 @@ from .dtype import (
     promote_types,
     uint8,
 )
+from .exchange import from_dlpack, to_dlpack
+from .generator import Generator
 from .geometry import Size, broadcast_shapes
 from .layout import channels_last, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided
-from .generator import Generator
-from .exchange import from_dlpack, to_dlpack
 from .legacy import *
 from .ops.creation import (
     as_tensor,
@@ -50,11 +50,9 @@ from .ops.creation import (
 )
 from .ops.random import rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .ops.ranges import arange, eye, linspace, logspace, range
-from .plugins import CORE_VERSION as __version__
-from .plugins import set_default_device
+from .plugins import CORE_VERSION as __version__, set_default_device
 from .printing import get_printoptions, printoptions, set_printoptions
-from .random import default as _default_generator
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .random import default as _default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .settings import (
     finfo,
     get_default_dtype,

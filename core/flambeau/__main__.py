@@ -67,7 +67,9 @@ def show_where(options: argparse.Namespace) -> int:
         print(f"{op.name}: {op.kind} operator, declared at {_place(declared)}")
         for provider in registry.providers:
             if op.name in provider.kernels:
-                print(f"    {provider.name} {provider.version} on {provider.device}: {provider.kernels[op.name].source()}")
+                print(
+                    f"    {provider.name} {provider.version} on {provider.device}: {provider.kernels[op.name].source()}"
+                )
         if op.kind == "composite" or op.body is not None:
             print(f"    composite body at {_place(op.body)}")
         test = Path("tests/ops") / f"test_{Path(_place(declared).rpartition(':')[0]).stem}.py"

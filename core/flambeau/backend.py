@@ -23,8 +23,22 @@ import pluggy
 
 from .dispatch.operator import operators
 from .dispatch.providers import KernelFamily, Provider
-from .dtype import DTYPES, bfloat16, bool_, complex64, complex128, dtype, float16, float32, float64
-from .dtype import int8, int16, int32, int64, uint8
+from .dtype import (
+    DTYPES,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
 from .errors import (
     AllocationError,
     ArgumentError,
@@ -39,8 +53,7 @@ from .errors import (
 )
 from .geometry import Geometry, Size, broadcast, broadcast_shapes, contiguous, contiguous_strides, expanded, strided
 from .key import Handle, Key, Memory, intern
-from .layout import layout
-from .layout import strided as strided_layout
+from .layout import layout, strided as strided_layout
 from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
 
 __all__ = [
@@ -139,7 +152,9 @@ class Backend:
                 raise PluginError(f"Plug-in {plugin!r}, backend {self.name!r}: expected {what}, got {got!r}.")
 
         expect(isinstance(self.name, str) and self.name.isidentifier(), "a name that is an identifier", self.name)
-        expect(isinstance(self.device, str) and self.device.isidentifier(), "a device type (an identifier)", self.device)
+        expect(
+            isinstance(self.device, str) and self.device.isidentifier(), "a device type (an identifier)", self.device
+        )
         expect(isinstance(self.version, str), "a version string", self.version)
         expect(isinstance(self.priority, int), "an int as priority", self.priority)
         expect(isinstance(self.layout, layout), "a flambeau.layout", self.layout)
@@ -151,7 +166,16 @@ class Backend:
                 expect(False, f"kernels of declared operators (like {near})", name)
             expect(hasattr(family, "build") and hasattr(family, "source"), f"a Kernel for {name!r}", family)
         if self.memory is not None:
-            for method in ("allocator", "zeros_allocator", "shifter", "reader", "canonical", "to_numpy", "from_numpy", "host"):
+            for method in (
+                "allocator",
+                "zeros_allocator",
+                "shifter",
+                "reader",
+                "canonical",
+                "to_numpy",
+                "from_numpy",
+                "host",
+            ):
                 expect(hasattr(self.memory, method), f"memory with {method!r}", self.memory)
 
     def provider(self, plugin: str) -> Provider:

@@ -24,7 +24,9 @@ __all__ = ["Explanation", "available", "disable", "enable", "explain", "prefer",
 class _Choice:
     """What one thread wants beside the global wishes: preferred and disabled providers, newest last."""
 
-    def __init__(self, preferred: tuple[tuple[str, str | None], ...] = (), disabled: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, preferred: tuple[tuple[str, str | None], ...] = (), disabled: frozenset[str] = frozenset()
+    ) -> None:
         self.preferred, self.disabled = preferred, disabled
 
     def __enter__(self) -> None:

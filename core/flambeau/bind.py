@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from . import exchange, legacy, pickling, printing
 from .dispatch.operator import Operator, offers, operators
-from .dispatch.pointwise import finish_out
 from .errors import ArgumentTypeError
 from .ops import conversion, creation, indexing, properties, splitting
 from .tensor import Tensor
@@ -21,7 +20,22 @@ __all__ = ["bind", "namespace"]
 
 
 _BINARY: Final = frozenset(
-    f"__{name}__" for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+    f"__{name}__"
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    ]
 )
 
 
@@ -92,5 +106,3 @@ def namespace(module: ModuleType | dict[str, Any], name: str) -> list[str]:
             target[offer.name] = offer.function
             found.append(offer.name)
     return found
-
-

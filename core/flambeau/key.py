@@ -12,11 +12,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from .device import device as Device
-from .dtype import dtype as Dtype
-from .dtype import of_scalar, promote_types
+from .dtype import dtype as Dtype, of_scalar, promote_types
 from .errors import DeviceError
-from .layout import layout as Layout
-from .layout import strided
+from .layout import layout as Layout, strided
 
 __all__ = ["Handle", "Key", "Memory", "devices", "intern"]
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from .device import device as Device
-from .dtype import bfloat16
-from .dtype import dtype as Dtype
+from .dtype import bfloat16, dtype as Dtype
 from .errors import DtypeError
 from .geometry import Geometry, Size, contiguous
 from .key import Handle, Key

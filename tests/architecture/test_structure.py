@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import flambeau.nn
 import pytest
+
+import flambeau.nn
 from flambeau.dispatch.operator import operators
 
 ROOT = Path(__file__).parents[2]

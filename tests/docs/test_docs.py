@@ -49,7 +49,9 @@ def check_backend(backend):
 def test_the_reference_covers_every_public_operator(tmp_path):
     from flambeau.dispatch.operator import offers, operators
 
-    done = subprocess.run([sys.executable, str(ROOT / "tools/build_docs.py"), str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools/build_docs.py"), str(tmp_path)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     pages = {path.stem: path.read_text() for path in tmp_path.glob("*.md")}
     for each in [*operators.values(), *offers]:

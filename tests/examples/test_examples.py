@@ -39,7 +39,9 @@ def test_mlp(tmp_path):
 
 def test_char_lstm(tmp_path):
     output = run("char_lstm", tmp_path, "--epochs", "1", "--batch", "32")
-    bits, uniform = map(float, re.search(r"held-out text: (\S+) bits a letter \(uniform guessing: (\S+)\)", output).groups())
+    bits, uniform = map(
+        float, re.search(r"held-out text: (\S+) bits a letter \(uniform guessing: (\S+)\)", output).groups()
+    )
     assert bits < 0.7 * uniform
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import warnings
 
-import flambeau as torch
 import numpy as np
 import pytest
+from scipy import special
+
+import flambeau as torch
 from flambeau.autograd import gradcheck, gradgradcheck
 from flambeau.dispatch.operator import operators
-from scipy import special
 
 POINTWISE = {name: op for name, op in operators.items() if op.kind == "pointwise"}
 ORACLES = {name: op.oracle for name, op in POINTWISE.items() if op.oracle is not None}
-ORACLES |= {"erf": special.erf, "erfc": special.erfc, "digamma": special.digamma, "erfinv": special.erfinv, "lgamma": special.gammaln}
+ORACLES |= {
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "digamma": special.digamma,
+    "erfinv": special.erfinv,
+    "lgamma": special.gammaln,
+}
 ORACLES["polygamma"] = lambda a, n: special.polygamma(np.round(n), a)
 ORACLES["gelu"] = lambda a: a * special.ndtr(a)
 ORACLES["gelu_tanh"] = lambda a: 0.5 * a * (1 + np.tanh(np.sqrt(2 / np.pi) * (a + 0.044715 * a**3)))
@@ -58,7 +65,9 @@ def run(name: str, args: list):
 
 
 def expected(name: str, args: list) -> np.ndarray:
-    wide = [each.astype(np.float64) if isinstance(each, np.ndarray) and each.dtype.kind == "f" else each for each in args]
+    wide = [
+        each.astype(np.float64) if isinstance(each, np.ndarray) and each.dtype.kind == "f" else each for each in args
+    ]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(ORACLES[name](*wide))
@@ -93,7 +102,9 @@ def test_bits(name, dtype):
     np.testing.assert_array_equal(run(name, args).numpy(), ORACLES[name](*args))
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum", "minimum", "fmod", "remainder", "floor_divide", "neg", "abs"])
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "maximum", "minimum", "fmod", "remainder", "floor_divide", "neg", "abs"]
+)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_integers(name, dtype):
     check(name, arguments(name, (4, 3), dtype), dtype)
@@ -131,7 +142,8 @@ def test_shapes_at_the_edge(name, shape):
 
 
 @pytest.mark.parametrize(
-    "name", ["exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "sqrt", "expm1", "log1p", "floor", "abs", "neg", "relu"]
+    "name",
+    ["exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "sqrt", "expm1", "log1p", "floor", "abs", "neg", "relu"],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_values(name, dtype):
@@ -165,7 +177,9 @@ def test_in_place(name):
 
 @pytest.mark.parametrize("name", ["exp", "mul", "add", "relu", "lerp", "eq"])
 def test_out(name):
-    args = [torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in arguments(name, (3, 4), "float32")]
+    args = [
+        torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in arguments(name, (3, 4), "float32")
+    ]
     wanted = POINTWISE[name].function(*args)
     out = torch.empty(0, dtype=wanted.dtype)
     assert POINTWISE[name].function(*args, out=out) is out
@@ -173,7 +187,10 @@ def test_out(name):
 
 
 def smooth_arguments(name: str) -> list:
-    args = [torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in arguments(name, (2, 3), "float64", 3)]
+    args = [
+        torch.from_numpy(each) if isinstance(each, np.ndarray) else each
+        for each in arguments(name, (2, 3), "float64", 3)
+    ]
     for each in args:
         if isinstance(each, torch.Tensor):
             each.requires_grad_()

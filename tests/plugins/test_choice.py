@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-import flambeau as torch
 import pytest
+
+import flambeau as torch
 from flambeau import backends
 from flambeau.backend import Kernel, Provider, make
 from flambeau.dispatch.providers import registry

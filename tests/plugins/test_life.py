@@ -144,7 +144,10 @@ def test_a_wrong_description_names_the_part(tmp_path):
 def test_equal_priorities_are_an_error_naming_both(tmp_path, names):
     for name in names:
         plugin(
-            tmp_path, name, SKELETON.format(name=name, device="shared", kernels="{'add': Kernel(max)}", priority=5), "shared"
+            tmp_path,
+            name,
+            SKELETON.format(name=name, device="shared", kernels="{'add': Kernel(max)}", priority=5),
+            "shared",
         )
     output = python(
         isolated(tmp_path),

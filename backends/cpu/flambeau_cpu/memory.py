@@ -8,6 +8,7 @@ from operator import add, itemgetter
 from typing import Any, Final
 
 import numpy as np
+
 from flambeau.backend import AllocationError, DeviceError, bfloat16, dtype, float16, from_bfloat16
 
 from ._kernels import ffi, lib

@@ -98,7 +98,9 @@ def grad(
 
 
 def _listed(grads: Tensor | Sequence[Tensor | None] | None, count: int) -> list[Tensor | None]:
-    listed: list[Tensor | None] = [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
+    listed: list[Tensor | None] = (
+        [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
+    )
     if len(listed) != count:
         raise AutogradError(f"got {count} tensors and {len(listed)} gradients.")
     return listed
@@ -328,4 +330,3 @@ def _explain(node: Node, error: Exception) -> None:
                 error.add_note(note)
         except AttributeError:
             pass
-

@@ -47,7 +47,7 @@ class Explanation:
     __repr__ = __str__
 
 
-class _Stop(Exception):  # noqa: N818  (not an error: it carries the call out of the operator)
+class _Stop(Exception):
     def __init__(self, op: Operator, key: Key, args: tuple[Any, ...]) -> None:
         super().__init__(op.name)
         self.op, self.key, self.call = op, key, args

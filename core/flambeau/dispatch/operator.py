@@ -98,7 +98,7 @@ class Operator:
 
     # -- declaration --------------------------------------------------------
 
-    def gradient(op, /, **formulas: Callable[..., Any]) -> None:  # noqa: N805  (formulas may be named self)
+    def gradient(op, /, **formulas: Callable[..., Any]) -> None:
         """Give the gradient of each tensor argument as a function of what it needs.
 
         A formula's first parameter is ``grad``, the gradient of the (first) output, or ``grads``, those of
@@ -160,7 +160,9 @@ class Operator:
         served = [dtype for dtype in DTYPES if registry.candidates(self.name, key.of(dtype))]
         where = f"{key.dtype.name} on {key.device} ({key.layout.name})"
         if served:
-            nearest = min(served, key=lambda each: (each.category < key.dtype.category, abs(each.category - key.dtype.category)))
+            nearest = min(
+                served, key=lambda each: (each.category < key.dtype.category, abs(each.category - key.dtype.category))
+            )
             hint = (
                 f"It is served there for {', '.join(each.name for each in served)}; "
                 f"convert with x.to(flambeau.{nearest.name})."
@@ -196,7 +198,9 @@ class Operator:
         reads = [_parameters(formula) for _, formula in jobs]
         for each in reads:
             wanted += [name for name in each if name not in wanted]
-        sources = [names.index(name.removesuffix("_shape")) if name not in names else names.index(name) for name in wanted]
+        sources = [
+            names.index(name.removesuffix("_shape")) if name not in names else names.index(name) for name in wanted
+        ]
         shapes = [name not in names for name in wanted]
         if any(shapes):
 
@@ -244,7 +248,9 @@ def _wants_all(formula: Callable[..., Any]) -> bool:
 def _shape(item: Any) -> Any:
     if isinstance(item, Tensor):
         return item.shape
-    return [each.shape if isinstance(each, Tensor) else None for each in item] if isinstance(item, (list, tuple)) else None
+    return (
+        [each.shape if isinstance(each, Tensor) else None for each in item] if isinstance(item, (list, tuple)) else None
+    )
 
 
 def _getter(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
@@ -315,14 +321,14 @@ class Offer(NamedTuple):
 offers: Final[list[Offer]] = []
 
 
-def offer(
-    *, name: str | None = None, namespaces: str | Sequence[str] = "", method: bool = True
-) -> Callable[[F], F]:
+def offer(*, name: str | None = None, namespaces: str | Sequence[str] = "", method: bool = True) -> Callable[[F], F]:
     """Offer a plain function in public namespaces and as a method, under its own or another name."""
 
     def declare(function: F) -> F:
         public = name or function.__name__
-        offers.append(Offer(public, function, (namespaces,) if isinstance(namespaces, str) else tuple(namespaces), method))
+        offers.append(
+            Offer(public, function, (namespaces,) if isinstance(namespaces, str) else tuple(namespaces), method)
+        )
         return function
 
     return declare
@@ -346,7 +352,11 @@ def publish(
     declared = cast(Declared, function)
     declared.op = op
     declared.gradient, declared.gradients = op.gradient, op.gradients
-    declared.nondifferentiable, declared.reference, declared.composite = op.nondifferentiable, op.reference, op.composite
+    declared.nondifferentiable, declared.reference, declared.composite = (
+        op.nondifferentiable,
+        op.reference,
+        op.composite,
+    )
     return declared
 
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from ..autograd.grad_mode import mode
 from ..autograd.node import record, record_inplace, tracked
-from ..dtype import bool_, can_cast, default, float64, of_scalar, promote_types
-from ..dtype import dtype as Dtype
+from ..dtype import bool_, can_cast, default, dtype as Dtype, float64, of_scalar, promote_types
 from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
 from ..geometry import broadcast_shapes
 from ..key import Key
@@ -200,9 +199,7 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
     """
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}(): out must be a Tensor, got {type(out).__name__}.")
-    if mode.enabled and (
-        tracked(out) or any(isinstance(each, Tensor) and tracked(each) for each in inputs)
-    ):
+    if mode.enabled and (tracked(out) or any(isinstance(each, Tensor) and tracked(each) for each in inputs)):
         raise AutogradError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad.\nDrop out=, or run it in flambeau.no_grad()."

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ..errors import PluginError
 from ..key import Key
-from ..layout import layout as Layout
-from ..layout import strided
+from ..layout import layout as Layout, strided
 
 __all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "registry"]
 

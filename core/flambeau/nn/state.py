@@ -104,7 +104,7 @@ def load_own(
         if not isinstance(given, Tensor):
             problems.append(
                 f'While copying the parameter named "{full}", expected a Tensor from checkpoint, got '
-                f'{type(given).__name__}.'
+                f"{type(given).__name__}."
             )
             continue
         if target.geometry.ndim == 0 and given.shape == (1,):

@@ -179,7 +179,9 @@ exponential.gradient(
     )
 )
 exponential.reference(
-    lambda a, negative, scale, input_scale: np.where(a > 0, a * scale, np.expm1(np.minimum(a * input_scale, 0)) * negative)
+    lambda a, negative, scale, input_scale: np.where(
+        a > 0, a * scale, np.expm1(np.minimum(a * input_scale, 0)) * negative
+    )
 )
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, pointwise, result_type
-from ..dtype import bool_
-from ..dtype import dtype as Dtype
+from ..dtype import bool_, dtype as Dtype
 from ..errors import DtypeError
 from ..tensor import Tensor
 
@@ -52,7 +51,7 @@ def add_scaled(self: Tensor, other: Any, alpha: Any) -> Tensor:
 
 
 add_scaled.gradient(
-    self=lambda grad: grad, other=lambda grad, alpha: grad * alpha, alpha=lambda grad, other: (grad * other)
+    self=lambda grad: grad, other=lambda grad, alpha: grad * alpha, alpha=lambda grad, other: grad * other
 )
 add_scaled.reference(lambda a, b, alpha: a + alpha * b)
 
@@ -170,9 +169,7 @@ def floor_divide(self: Tensor, other: Any) -> Tensor:
     """
 
 
-floor_divide.gradient(
-    self=lambda grad: grad.new_zeros(grad.shape), other=lambda grad: grad.new_zeros(grad.shape)
-)
+floor_divide.gradient(self=lambda grad: grad.new_zeros(grad.shape), other=lambda grad: grad.new_zeros(grad.shape))
 floor_divide.reference(np.floor_divide)
 
 
@@ -181,9 +178,7 @@ def trunc_divide(self: Tensor, other: Any) -> Tensor:
     """The quotient rounded towards zero."""
 
 
-trunc_divide.gradient(
-    self=lambda grad: grad.new_zeros(grad.shape), other=lambda grad: grad.new_zeros(grad.shape)
-)
+trunc_divide.gradient(self=lambda grad: grad.new_zeros(grad.shape), other=lambda grad: grad.new_zeros(grad.shape))
 trunc_divide.reference(lambda a, b: np.trunc(a / b).astype(np.result_type(a, b)))
 
 _ROUNDINGS: dict[str | None, Any] = {None: quotient, "floor": floor_divide, "trunc": trunc_divide}
@@ -359,7 +354,12 @@ atan2.reference(np.arctan2)
 @composite(inplace="xlogy_")
 def xlogy(self: Any, other: Any) -> Tensor:
     """``self * log(other)``, and 0 where ``self`` is 0 (unless ``other`` is NaN)."""
-    a, b = (each if isinstance(each, Tensor) else cast(Any, [x for x in (self, other) if isinstance(x, Tensor)][0]).new_full((), each) for each in (self, other))
+    a, b = (
+        each
+        if isinstance(each, Tensor)
+        else cast(Any, [x for x in (self, other) if isinstance(x, Tensor)][0]).new_full((), each)
+        for each in (self, other)
+    )
     a, b = cast(Any, a), cast(Any, b)
     product = a * b.log()
     return product.masked_fill(((a == 0) & ~(b != b)).expand(product.shape), 0)  # type: ignore[no-any-return]
@@ -381,7 +381,8 @@ def maximum(self: Tensor, other: Any) -> Tensor:
 
 
 maximum.gradient(
-    self=lambda grad, self, other: _share(grad, self, other, 1), other=lambda grad, self, other: _share(grad, other, self, 1)
+    self=lambda grad, self, other: _share(grad, self, other, 1),
+    other=lambda grad, self, other: _share(grad, other, self, 1),
 )
 maximum.reference(np.maximum)
 

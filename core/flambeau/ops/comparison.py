@@ -82,7 +82,9 @@ def isclose(self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
     if not isinstance(self, Tensor) or not isinstance(other, Tensor):
         raise ArgumentTypeError(f"isclose() expects two tensors, got {type(self).__name__} and {type(other).__name__}.")
     if self.dtype is not other.dtype:
-        raise DtypeError(f"{self.dtype.name} did not match {other.dtype.name} in isclose().\nConvert one to the other's dtype.")
+        raise DtypeError(
+            f"{self.dtype.name} did not match {other.dtype.name} in isclose().\nConvert one to the other's dtype."
+        )
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise DtypeError(f"isclose(): {name} must be greater than or equal to zero, but got {value}")

@@ -6,17 +6,28 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..autograd.grad_mode import mode
 from ..device import device as Device
 from ..dispatch.operator import composite, primitive
-from ..dtype import bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8
-from ..dtype import dtype as Dtype
-from ..errors import ArgumentError, ArgumentTypeError, AutogradError, DtypeError, ShapeError
+from ..dtype import (
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype as Dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
 from ..geometry import broadcast_shapes, contiguous
 from ..key import intern
 from ..layout import layout as Layout
-from ..layout import strided as strided_layout
-from ..tensor import Tensor, constant, encode, from_bfloat16, make
+from ..tensor import Tensor, constant, from_bfloat16, make
 from .views import expand, view
 
 __all__ = ["cast_to", "clone", "contiguous_", "copy_", "fill_", "item", "numpy", "to", "tolist", "type_as", "zero_"]
@@ -139,7 +150,9 @@ def to(
         elif isinstance(each, int):
             device = Device(self.device.type, each)
         elif each is not None:
-            raise ArgumentTypeError(f"to() expects a dtype, a device or a tensor, got {type(each).__name__} {each!r:.60}.")
+            raise ArgumentTypeError(
+                f"to() expects a dtype, a device or a tensor, got {type(each).__name__} {each!r:.60}."
+            )
     copy = copy or (len(flags) > 1 and flags[1])
     key = self.key
     wanted = key
@@ -202,9 +215,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         TypeError: the tensor is on another device than the host, or NumPy lacks the dtype.
     """
     if self.node is not None and cast(Any, self).requires_grad and not force:
-        raise AutogradError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-        )
+        raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if not self.key.memory.host and not force:
         raise ArgumentTypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
@@ -335,5 +346,3 @@ def view_dtype(self: Tensor, dtype: Dtype) -> Tensor:
     array = self.key.memory.to_numpy(self.memory, self.geometry.span, self.dtype)
     result.memory = self.key.memory.from_numpy(array.view(dtype.numpy), self.device, dtype)
     return cast(Tensor, result)
-
-

@@ -8,16 +8,13 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..device import device as Device
-from ..dtype import DTYPES, bfloat16, bool_, default, float64, from_numpy_dtype, of_scalar
-from ..dtype import dtype as Dtype
+from ..dtype import DTYPES, bfloat16, bool_, default, dtype as Dtype, float64, from_numpy_dtype, of_scalar
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import Geometry, contiguous, strided
 from ..key import Key, intern
-from ..layout import layout as Layout
-from ..layout import strided as strided_layout
+from ..layout import layout as Layout, strided as strided_layout
 from ..plugins import default_device, default_key
-from ..tensor import Tensor, constant, make, to_bfloat16
-from ..tensor import empty as allocate
+from ..tensor import Tensor, constant, empty as allocate, make, to_bfloat16
 from .conversion import fill_
 from .views import sizes
 
@@ -240,7 +237,15 @@ def _infer(data: Any) -> Dtype:
         elif isinstance(each, np.generic):
             kind = from_numpy_dtype(each.dtype) or float64
         elif isinstance(each, (bool, int, float, complex)):
-            kind = of_scalar(bool if isinstance(each, bool) else int if isinstance(each, int) else float if isinstance(each, float) else complex)
+            kind = of_scalar(
+                bool
+                if isinstance(each, bool)
+                else int
+                if isinstance(each, int)
+                else float
+                if isinstance(each, float)
+                else complex
+            )
         else:
             raise ArgumentTypeError(
                 f"tensor() expects numbers, nested lists of them, arrays or tensors, got {type(each).__name__} {each!r:.60}."
@@ -336,7 +341,9 @@ def tensor(
     return finish(result, True) if requires_grad else result
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor with a copy of ``data``, of the same dtype and on the same device unless told otherwise."""
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 

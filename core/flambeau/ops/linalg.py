@@ -12,8 +12,8 @@ import numpy as np
 from ..autograd.grad_mode import mode
 from ..autograd.node import record
 from ..dispatch.operator import composite, primitive
-from ..dispatch.writes import device_mismatch
 from ..dispatch.pointwise import finish_out
+from ..dispatch.writes import device_mismatch
 from ..errors import ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import axis, broadcast_shapes
 from ..tensor import Tensor

@@ -71,7 +71,9 @@ def _into(self: Any, src: Any, part: Any) -> Any:
     result = self.clone()
     target = part(result)
     if target.shape != src.shape:
-        raise ShapeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(target.shape)}")
+        raise ShapeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(target.shape)}"
+        )
     target.copy_(src)
     return result
 
@@ -167,9 +169,7 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     size = max(min(shape[a] + min(offset, 0), shape[b] - max(offset, 0)), 0)
     shift = (offset * strides[b] if offset >= 0 else -offset * strides[a]) if size else 0
     rest = [i for i in range(geometry.ndim) if i not in (a, b)]
-    wanted = strided(
-        Size((*(shape[i] for i in rest), size)), (*(strides[i] for i in rest), strides[a] + strides[b])
-    )
+    wanted = strided(Size((*(shape[i] for i in rest), size)), (*(strides[i] for i in rest), strides[a] + strides[b]))
     return cast(Tensor, diagonal.run(_view(self, wanted, shift), self, offset, a, b))
 
 

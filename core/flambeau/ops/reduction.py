@@ -11,9 +11,8 @@ import numpy as np
 
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
-from ..dtype import bool_, default, int64, uint8
-from ..dtype import dtype as Dtype
-from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
+from ..dtype import bool_, default, dtype as Dtype, int64
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import axis
 from ..tensor import Tensor
 from .conversion import cast_to
@@ -102,7 +101,9 @@ def require_elements(name: str, tensor: Tensor, dims: tuple[int, ...], named: bo
         )
     for each in dims:
         if not shape[each]:
-            raise BoundsError(f"{name}(): Expected reduction dim {each} to have non-zero size, got shape {list(shape)}.")
+            raise BoundsError(
+                f"{name}(): Expected reduction dim {each} to have non-zero size, got shape {list(shape)}."
+            )
 
 
 def _summed(self: Tensor, dtype: Dtype | None) -> tuple[Tensor, Dtype, Dtype | None]:

@@ -8,8 +8,7 @@ from typing import Any, cast
 from ..dispatch.operator import composite, view_op
 from ..errors import ArgumentTypeError, BoundsError, ShapeError
 from ..geometry import axis, strided
-from ..tensor import Tensor
-from ..tensor import view as _view
+from ..tensor import Tensor, view as _view
 from .views import declared
 
 __all__ = ["chunk", "split", "split_with_sizes", "tensor_split", "unbind"]
@@ -28,7 +27,9 @@ def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> 
         raise ShapeError("split expects at least a 1-dimensional tensor.")
     lengths = tuple(split_sizes)
     if any(each < 0 for each in lengths):
-        raise ShapeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(lengths)}")
+        raise ShapeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(lengths)}"
+        )
     if sum(lengths) != geometry.shape[at]:
         raise ShapeError(
             f"split_with_sizes expects split_sizes to sum exactly to {geometry.shape[at]} (input tensor's size at dimension "
@@ -58,7 +59,9 @@ def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[
         raise ShapeError("split expects at least a 1-dimensional tensor")
     length = self.shape[at]
     if split_size < 0 or (split_size == 0 and length):
-        raise ShapeError(f"split expects split_size be non-negative and positive for a non-empty dimension, but got split_size={split_size}")
+        raise ShapeError(
+            f"split expects split_size be non-negative and positive for a non-empty dimension, but got split_size={split_size}"
+        )
     if not length or not split_size:
         return split_with_sizes(self, (length,), at)  # type: ignore[no-any-return]
     whole, rest = divmod(length, split_size)

@@ -17,9 +17,7 @@ __all__ = ["as_strided", "as_strided_scatter"]
 
 
 @view_op("self | size stride storage_offset origin")
-def as_strided(
-    self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
+def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """View the tensor's storage with any sizes and strides (both in elements).
 
     Args:
@@ -122,5 +120,3 @@ def _scatter(base: Tensor, view: Tensor) -> None:
 
 refresher.rebuild = _rebuild
 refresher.scatter = _scatter
-
-

@@ -126,7 +126,11 @@ def _clamp(self: Any, min: Any, max: Any, inplace: bool) -> Any:
             if min is None:
                 one_sided = self.minimum_ if inplace else self.minimum
             return one_sided(max if min is None else min)
-        return cast(Any, between_tensors.op).body_of_inplace(self, min, max) if inplace else between_tensors(self, min, max)
+        return (
+            cast(Any, between_tensors.op).body_of_inplace(self, min, max)
+            if inplace
+            else between_tensors(self, min, max)
+        )
     if min is None or max is None:
         given = max if min is None else min
         if not (dtype := result_type(self, given)).is_floating_point:
@@ -226,14 +230,18 @@ def _fused(op: Any, self: Tensor, given: tuple[Any, ...], value: Any, out: Tenso
     if len(given) == 3:
         value, *given = given  # type: ignore[assignment]
     if len(given) != 2:
-        raise ArgumentTypeError(f"{name}() takes the tensors input, tensor1 and tensor2, got {1 + len(given)} positional arguments.")
+        raise ArgumentTypeError(
+            f"{name}() takes the tensors input, tensor1 and tensor2, got {1 + len(given)} positional arguments."
+        )
     dtype = result_type(self, *given)
     if dtype.category < 2 and name == "addcdiv":
         raise DtypeError(
             f"Integer division with addcdiv is no longer supported, got {dtype.name}.\nConvert a tensor to floating point first."
         )
     if isinstance(value, float) and dtype.category < 2:
-        raise DtypeError(f"{name}(): value must not be a floating point number for {dtype.name} tensors, got {value!r}.")
+        raise DtypeError(
+            f"{name}(): value must not be a floating point number for {dtype.name} tensors, got {value!r}."
+        )
     if inplace:
         return cast(Tensor, op.op.body_of_inplace(self, *given, value))
     return cast(Tensor, op(self, *given, value, out=out))

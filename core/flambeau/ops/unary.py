@@ -9,8 +9,7 @@ import numpy as np
 
 from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, finish_out, pointwise
-from ..dtype import bool_
-from ..dtype import dtype as Dtype
+from ..dtype import bool_, dtype as Dtype
 from ..tensor import Tensor
 
 __all__ = [

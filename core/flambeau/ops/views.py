@@ -124,9 +124,7 @@ def _inferred(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     raise ShapeError(f"shape '{list(shape)}' is invalid for input of size {numel}.")
 
 
-def compatible_strides(
-    shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
-) -> tuple[int, ...] | None:
+def compatible_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
     """Strides with which the same memory reads as ``wanted``, or None if that needs a copy."""
     if 0 in shape:
         return contiguous(tuple(wanted)).strides
@@ -334,7 +332,9 @@ def t(self: Tensor) -> Tensor:
         (rows, columns), (down, across) = geometry.shape, geometry.strides
         geometry = strided((columns, rows), (across, down))
     elif geometry.ndim > 2:
-        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {geometry.ndim}D: {list(geometry.shape)}.")
+        raise ShapeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {geometry.ndim}D: {list(geometry.shape)}."
+        )
     result = _view(self, geometry)
     if self.node is not None and mode.enabled:
         record(t.op, (self,), result)
@@ -351,7 +351,9 @@ def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
     from_ = [axis(each, ndim) for each in ((source,) if isinstance(source, int) else source)]
     to = [axis(each, ndim) for each in ((destination,) if isinstance(destination, int) else destination)]
     if len(from_) != len(to) or len(set(from_)) != len(from_) or len(set(to)) != len(to):
-        raise ShapeError(f"movedim: source {source} and destination {destination} must name the same number of distinct dims.")
+        raise ShapeError(
+            f"movedim: source {source} and destination {destination} must name the same number of distinct dims."
+        )
     order: list[int | None] = [None] * ndim
     for a, b in zip(from_, to, strict=True):
         order[b] = a

@@ -12,9 +12,7 @@ from ..launch import Loop, find, packed
 
 __all__ = ["KERNELS"]
 
-_SAME: Final = (
-    "add sub mul div atan2 maximum minimum pow bitwise_and bitwise_or bitwise_xor"
-)
+_SAME: Final = "add sub mul div atan2 maximum minimum pow bitwise_and bitwise_or bitwise_xor"
 
 
 class _IntegerDivision(Loop):

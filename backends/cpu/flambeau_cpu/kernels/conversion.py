@@ -13,7 +13,7 @@ from ..launch import CODES, find, walk
 __all__ = ["KERNELS"]
 
 #: how C spells the element types, in the order of their codes
-_SUFFIXES: Final = "bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128".split()
+_SUFFIXES: Final = ["bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
 
 
 def _converter(source: dtype, target: dtype) -> Any:
