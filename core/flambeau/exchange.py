@@ -19,13 +19,15 @@ from .tensor import Storage, Tensor, shared_storage
 
 __all__ = ["METHODS", "PROPERTIES", "from_dlpack", "to_dlpack"]
 
+#: The device that :func:`cpu` means.
+HOST: Final = "cpu"
 #: What DLPack calls memory that the host addresses.
 _HOST: Final = 1
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor on the host; itself if it is there."""
-    return cast(Tensor, cast(Any, self).to("cpu"))
+    return cast(Tensor, cast(Any, self).to(HOST))
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:

@@ -25,6 +25,7 @@ import numpy as np
 from .device import device as Device
 from .dtype import DTYPES, dtype as Dtype
 from .errors import ArgumentError, ArgumentTypeError, DeviceError, FileError, PluginError
+from .exchange import HOST
 from .geometry import Size
 from .layout import sparse_coo, strided
 from .pickling import rebuild, rebuild_subclass, storage_bytes, storage_from_bytes
@@ -392,7 +393,7 @@ def _placer(map_location: MapLocation) -> _Place:
 
     def ask(contents: bytes, dtype: Dtype, name: str) -> Storage:
         # The function is promised a storage on the host, whatever the file says.
-        answer = map_location(TypedStorage(_placed(contents, dtype, "cpu")), name)
+        answer = map_location(TypedStorage(_placed(contents, dtype, HOST)), name)
         if answer is None:
             return _placed(contents, dtype, name)
         if not isinstance(answer, TypedStorage):
