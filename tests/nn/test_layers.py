@@ -410,7 +410,8 @@ def test_distances():
 
 def test_every_module_shows_itself_and_keeps_its_state():
     built = {
-        "Linear": (2, 3), "Bilinear": (2, 3, 4), "Embedding": (5, 2), "EmbeddingBag": (5, 2), "LayerNorm": (3,),
+        "Linear": (2, 3), "Bilinear": (2, 3, 4),
+        "DataParallel": (nn.Identity(),), "Embedding": (5, 2), "EmbeddingBag": (5, 2), "LayerNorm": (3,),
         "GroupNorm": (1, 2),
         "LocalResponseNorm": (2,), "CrossMapLRN2d": (2,), "PixelShuffle": (2,), "PixelUnshuffle": (2,), "Unfold": (2,),
         "Fold": (4, 2), "Unflatten": (1, (1, 2)), "Threshold": (0.1, 0.2), "LPPool1d": (2, 2),
