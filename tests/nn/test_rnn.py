@@ -257,3 +257,12 @@ def test_packing_errors():
         pad_sequence([])
     with pytest.raises(RuntimeError, match="trailing dimensions"):
         pad_sequence([flambeau.zeros(2, 1), flambeau.zeros(2, 3)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_batch(kind):
+    module = make(kind, 3, 4)
+    x = flambeau.zeros(5, 0, 3, dtype=flambeau.float64, requires_grad=True)
+    y = module(x)[0]
+    y.sum().backward()
+    assert y.shape == (5, 0, 4) and x.grad.shape == x.shape and not module.weight_hh_l0.grad.numpy().any()
