@@ -59,7 +59,7 @@ class TypedStorage:
     @property
     def is_cuda(self) -> bool:
         """Whether the memory is on a CUDA device."""
-        return self.device.type == "cuda"
+        return cast(bool, self.flat.is_cuda)
 
     def __len__(self) -> int:
         return self.record.geometry.span
@@ -147,16 +147,18 @@ class TypedStorage:
 
     def to(self, device: Any = None, dtype: Dtype | None = None) -> TypedStorage:
         """The storage on another device or of another dtype; itself if nothing changes."""
-        moved = self.flat.to(device=device, dtype=dtype)
+        return self._like(self.flat.to(device=device, dtype=dtype))
+
+    def _like(self, moved: Tensor) -> TypedStorage:
         return self if moved.key is self.record.key else TypedStorage.of(moved)
 
     def cpu(self) -> TypedStorage:
         """The storage on the host."""
-        return self.to("cpu")
+        return self._like(self.flat.cpu())
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
         """The storage on a CUDA device."""
-        return self.to(Device("cuda", device) if isinstance(device, int) else device or "cuda")
+        return self._like(self.flat.cuda(device, non_blocking))
 
     def pin_memory(self) -> TypedStorage:
         """A copy in page-locked memory, where a device asks for it."""
