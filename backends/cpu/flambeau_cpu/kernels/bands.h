@@ -105,8 +105,9 @@ static void N(taps_inside)(const fb_convolution *c, int d, i64 from, i64 to, i64
 }
 
 #define FB_TABLE_TILE(rows, vectors) \
-    static void N(table_tile_##rows##vectors)(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *acc) { \
-        (void)ars; (void)acs; N(tile)(rows, vectors, k, a, 1, rows, b, ldb, off, acc); }
+    static void N(table_tile_##rows##vectors)(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *to, \
+                                                 i64 ts, bool add) { \
+        (void)ars; (void)acs; N(tile)(rows, vectors, k, a, 1, rows, b, ldb, off, to, ts, add); }
 FB_TABLE_TILE(1, 1) FB_TABLE_TILE(2, 1) FB_TABLE_TILE(3, 1) FB_TABLE_TILE(4, 1) FB_TABLE_TILE(5, 1) FB_TABLE_TILE(6, 1)
 FB_TABLE_TILE(1, 2) FB_TABLE_TILE(2, 2) FB_TABLE_TILE(3, 2) FB_TABLE_TILE(4, 2) FB_TABLE_TILE(5, 2) FB_TABLE_TILE(6, 2)
 #undef FB_TABLE_TILE
@@ -213,11 +214,15 @@ static void N(forward_bands)(const fb_convolution *c, const N(bands) *b, const T
                     for (i64 s = 0; s < strips; s++) {
                         i64 m = fb_cut(rows, strips, s), high = fb_cut(rows, strips, s + 1) - m;
                         for (i64 r = 0; r < high; r++) __builtin_prefetch(line + (m + r) * c->out_row + j * ox, 1);
+                        T *place = line + m * c->out_row + j * ox;
+                        bool plain = both == 1 && ox == 1 && (lanes == WIDTH || lanes == LANES) && !(start && bias);
                         tile[high](k, weights + (group * rows + m) * depth + k0 * high, 1, high, from + j,
-                                   both == 2 ? c->step[1] * b->row : LANES, at, acc);
+                                   both == 2 ? c->step[1] * b->row : LANES, at, plain ? place : acc, plain ? c->out_row : WIDTH,
+                                   plain && !start);
+                        if (plain) continue;
                         for (i64 r = 0; r < high; r++)
                             for (i64 v = 0; v < both; v++)
-                                N(put_lanes)(line + (m + r) * c->out_row + v * c->out_at[1] + j * ox, ox, lanes,
+                                N(put_lanes)(place + r * c->out_row + v * c->out_at[1], ox, lanes,
                                              acc + r * WIDTH + v * LANES, group_bias ? group_bias[m + r] : 0, start);
                     }
                 }

@@ -133,11 +133,14 @@ static void N(forward_columns)(const fb_convolution *c, const T *x, const T *wei
                 for (i64 j = 0; j < count; j += WIDTH) {
                     i64 lanes = fb_least(WIDTH, count - j);
                     const N(tile_function) *tile = N(tiles)[lanes > LANES];
+                    bool dense = (lanes == WIDTH || lanes == LANES) && table[j + lanes - 1] - table[j] == lanes - 1;
                     for (i64 s = s0; s < fb_least(strips, s0 + at_once); s++) {
                         i64 m = fb_cut(rows, strips, s), high = fb_cut(rows, strips, s + 1) - m;
                         for (i64 r = 0; r < high; r++) __builtin_prefetch(to + (m + r) * c->out_row + table[j], 1);
-                        tile[high](deep, weights + (group * rows + m) * depth + row * high, 1, high, columns + j, COLUMN_STRIDE, NULL, acc);
-                        N(put)(to, c->out_row, table + j, m, high, lanes, acc, group_bias, block == 0);
+                        bool plain = dense && !(block == 0 && bias);
+                        tile[high](deep, weights + (group * rows + m) * depth + row * high, 1, high, columns + j, COLUMN_STRIDE, NULL,
+                                   plain ? to + m * c->out_row + table[j] : acc, plain ? c->out_row : WIDTH, plain && block);
+                        if (!plain) N(put)(to, c->out_row, table + j, m, high, lanes, acc, group_bias, block == 0);
                     }
                 }
         }
@@ -175,7 +178,6 @@ static bool N(weight_columns)(const fb_convolution *c, const T *x, const T *dy, 
     for (i64 task = 0; task < tasks; task++) {
         i64 piece = task / parts / c->groups, group = task / parts % c->groups, part = task % parts;
         T *column = scratch + each * (size_t)omp_get_thread_num(), *gradients = column + columns;
-        T acc[FB_ROWS * WIDTH] __attribute__((aligned(64)));
         fb_run runs[FB_POSITIONS + 16];
         i64 first = fb_cut(blocks, parts, part), last = fb_cut(blocks, parts, part + 1);
         T *sum = sums + (piece * c->groups + group) * size; /* [strip of rows][depth][WIDTH] */
@@ -196,14 +198,10 @@ static bool N(weight_columns)(const fb_convolution *c, const T *x, const T *dy, 
                 } else N(pack_columns)(c, x, group, row, deep, runs, run_count, count, column);
                 for (i64 m = 0; m < rows; m += WIDTH) {
                     const N(tile_function) *tile_of = N(tiles)[rows - m > LANES];
-                    i64 lanes = rows - m > LANES ? WIDTH : LANES;
                     for (i64 s = 0; s < strips; s++) {
                         i64 r0 = fb_cut(deep, strips, s), high = fb_cut(deep, strips, s + 1) - r0;
-                        tile_of[high](count, from_column + r0 * stride, stride, 1, gradients + m * count, WIDTH, NULL, acc);
-                        T *to = sum + m * depth + (row + r0) * WIDTH;
-                        if (lanes == WIDTH) for (i64 j = 0; j < high * WIDTH; j++) to[j] += acc[j];
-                        else for (i64 r = 0; r < high; r++)
-                            for (i64 j = 0; j < LANES; j++) to[r * WIDTH + j] += acc[r * WIDTH + j];
+                        tile_of[high](count, from_column + r0 * stride, stride, 1, gradients + m * count, WIDTH, NULL,
+                                      sum + m * depth + (row + r0) * WIDTH, WIDTH, true);
                     }
                 }
             }

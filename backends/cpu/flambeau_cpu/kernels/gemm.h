@@ -111,35 +111,50 @@ static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool pa
                       const N(target) *t, i64 row0, i64 column0, bool first, bool last) {
     T acc[FB_ROWS * WIDTH] __attribute__((aligned(64)));
     i64 count = fb_ceil(m, FB_ROWS);
+    bool plain = t->ccs == 1 && (!last || (t->alpha == 1 && !t->bias));
     for (i64 j = 0; j < n; j += WIDTH, b += bss) {
         i64 columns = fb_least(WIDTH, n - j);
         const N(tile_function) *tiles = N(tiles)[columns > LANES];
+        bool whole = plain && (columns == WIDTH || columns == LANES); /* the tile itself stores */
         for (i64 s = 0; s < count; s++) {
             i64 row = fb_cut(m, count, s), rows = fb_cut(m, count, s + 1) - row;
-            const T *c = t->c + (row0 + row) * t->crs + (column0 + j) * t->ccs;
+            T *c = t->c + (row0 + row) * t->crs + (column0 + j) * t->ccs;
             for (i64 r = 0; r < rows; r++) __builtin_prefetch(c + r * t->crs, 1); /* arrives while the tile is summed */
-            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, acc);
-            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, acc);
-            N(store)(t, row0 + row, column0 + j, rows, columns, acc, first, last);
+            T *to = whole ? c : acc;
+            i64 ts = whole ? t->crs : WIDTH;
+            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, to, ts, whole && !first);
+            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, to, ts, whole && !first);
+            if (!whole) N(store)(t, row0 + row, column0 + j, rows, columns, acc, first, last);
         }
     }
 }
 
-/* B is read where it is if its rows are vectors near each other. */
-static inline bool N(direct)(i64 n, i64 brs, i64 bcs) { return bcs == 1 && n % LANES == 0 && brs <= 256 && brs >= n; }
-static inline bool N(copies_a)(i64 n) { return n > 4 * WIDTH; }
+/* Whether `count` rows, `stride` elements apart, fit the first cache side by side: rows that are many lines apart share few
+ * of its sets (64 sets of 8 lines). */
+static inline bool N(spread)(i64 count, i64 stride) {
+    i64 bytes = stride * (i64)sizeof(T), lines = bytes / 64, step = bytes % 64 ? 1 : fb_least(64, lines & -lines);
+    return count * step <= 256;
+}
 
-static size_t N(scratch)(i64 m, i64 n, i64 k, i64 brs, i64 bcs) {
+/* B is read where it is if its rows are vectors that the cache can hold together, A if a few of its rows can. */
+static inline bool N(direct)(i64 n, i64 k, i64 brs, i64 bcs) {
+    return bcs == 1 && n % LANES == 0 && brs >= n && brs <= 512 && N(spread)(fb_least(k, FB_DEPTH), brs);
+}
+static inline bool N(copies_a)(i64 n, i64 ars, i64 acs) {
+    return n > 32 * WIDTH || (n > 4 * WIDTH && (acs != 1 || !N(spread)(4 * FB_ROWS, ars)));
+}
+
+static size_t N(scratch)(i64 m, i64 n, i64 k, i64 ars, i64 acs, i64 brs, i64 bcs) {
     i64 depth = fb_least(k, FB_DEPTH), columns = fb_ceil(fb_least(n, FB_PANEL), WIDTH) * WIDTH;
-    i64 elements = N(direct)(n, brs, bcs) ? 0 : depth * columns;
-    if (N(copies_a)(n)) elements += depth * fb_least(m, FB_BLOCK_ROWS);
+    i64 elements = N(direct)(n, k, brs, bcs) ? 0 : depth * columns;
+    if (N(copies_a)(n, ars, acs)) elements += depth * fb_least(m, FB_BLOCK_ROWS);
     return (size_t)elements * sizeof(T);
 }
 
 static void N(product)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
                        const N(target) *t, T *scratch) {
     i64 blocks = fb_most(1, fb_ceil(k, FB_DEPTH));
-    bool direct = N(direct)(n, brs, bcs), copy = N(copies_a)(n);
+    bool direct = N(direct)(n, k, brs, bcs), copy = N(copies_a)(n, ars, acs);
     for (i64 j = 0; j < n; j += FB_PANEL) {
         i64 columns = fb_least(FB_PANEL, n - j);
         for (i64 block = 0; block < blocks; block++) {
@@ -246,10 +261,10 @@ static void N(vector)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, co
 /* ------------------------------------------------------------------ gemm */
 
 /* What copying costs, in multiply-adds of a tile, if columns of the result are lanes. */
-static double N(cost)(i64 m, i64 n, i64 k, i64 acs, i64 brs, i64 bcs, i64 ccs) {
+static double N(cost)(i64 m, i64 n, i64 k, i64 ars, i64 acs, i64 brs, i64 bcs, i64 ccs) {
     double padded = (double)(fb_ceil(n, LANES) * LANES) * (double)m * (double)k;
-    double copy_b = N(direct)(n, brs, bcs) ? 0 : (double)(n * k) * (bcs == 1 ? 4 : 20);
-    double copy_a = N(copies_a)(n) ? (double)(m * k) * (acs == 1 ? 20 : 10) : 0;
+    double copy_b = N(direct)(n, k, brs, bcs) ? 0 : (double)(n * k) * (bcs == 1 ? 4 : 20);
+    double copy_a = N(copies_a)(n, ars, acs) ? (double)(m * k) * (acs == 1 ? 20 : 10) : 0;
     return padded + copy_a + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20 * (double)fb_ceil(k, FB_DEPTH)); /* each block of k adds to c */
 }
 
@@ -271,7 +286,7 @@ static bool N(gemv)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, i64 
 static bool N(gemm_one)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
                         const N(target) *t) {
     char stack[FB_STACK] __attribute__((aligned(64)));
-    size_t bytes = N(scratch)(m, n, k, brs, bcs);
+    size_t bytes = N(scratch)(m, n, k, ars, acs, brs, bcs);
     T *scratch = bytes <= FB_STACK ? (T *)stack : fb_allocate(bytes);
     if (!scratch) return false;
     N(product)(m, n, k, a, ars, acs, b, brs, bcs, t, scratch);
@@ -285,7 +300,7 @@ static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
                     i64 threads) {
     if (!m || !n) return true;
     bool vector = m == 1 || n == 1;
-    if (vector ? n != 1 : N(cost)(n, m, k, brs, acs, ars, t.crs) < N(cost)(m, n, k, acs, brs, bcs, t.ccs)) {
+    if (vector ? n != 1 : N(cost)(n, m, k, bcs, brs, acs, ars, t.crs) < N(cost)(m, n, k, ars, acs, brs, bcs, t.ccs)) {
         /* Work on the transposed product: the rows of the result become lanes. */
         const T *other = a; a = b; b = other;
         i64 s = m; m = n; n = s;

@@ -47,10 +47,11 @@ typedef T N(loose) __attribute__((vector_size(FB_VECTOR), aligned(sizeof(T)), ma
 
 /* ------------------------------------------------------------------ tile */
 
-/* acc[r][lane] = sum over p < k of a[r * ars + p * acs] * b[p * ldb + lane].  With a table of offsets it is
- * b[off[p] + lane], and ldb is the distance from one vector of lanes to the next.  acc has rows of WIDTH. */
+/* sum[r][lane] = sum over p < k of a[r * ars + p * acs] * b[p * ldb + lane].  With a table of offsets it is
+ * b[off[p] + lane], and ldb is the distance from one vector of lanes to the next.  The sums are stored to `to`,
+ * whose rows lie `ts` apart, or added to what is there. */
 FB_INLINE void N(tile)(const int rows, const int vectors, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb,
-                       const i64 *off, T *acc) {
+                       const i64 *off, T *to, i64 ts, bool add) {
     N(vec) sum[FB_ROWS][2];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++)
@@ -71,14 +72,18 @@ FB_INLINE void N(tile)(const int rows, const int vectors, i64 k, const T *a, i64
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) *(N(loose) *)(acc + r * WIDTH + v * LANES) = sum[r][v];
+        for (int v = 0; v < vectors; v++) {
+            N(loose) *at = (N(loose) *)(to + r * ts + v * LANES);
+            if (add) sum[r][v] += *at;
+            *at = sum[r][v];
+        }
 }
 
-typedef void (*N(tile_function))(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *acc);
+typedef void (*N(tile_function))(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *to, i64 ts, bool add);
 
 #define FB_TILE(rows, vectors) \
-    static void N(tile_##rows##vectors)(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *acc) { \
-        (void)off; N(tile)(rows, vectors, k, a, ars, acs, b, ldb, NULL, acc); }
+    static void N(tile_##rows##vectors)(i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, const i64 *off, T *to, i64 ts, bool add) { \
+        (void)off; N(tile)(rows, vectors, k, a, ars, acs, b, ldb, NULL, to, ts, add); }
 #define FB_TILES(rows) FB_TILE(rows, 1) FB_TILE(rows, 2)
 FB_TILES(1) FB_TILES(2) FB_TILES(3) FB_TILES(4) FB_TILES(5) FB_TILES(6)
 
