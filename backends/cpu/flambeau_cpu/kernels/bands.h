@@ -115,27 +115,38 @@ static const N(tile_function) N(table_tiles)[2][FB_ROWS + 1] = {
     {NULL, N(table_tile_11), N(table_tile_21), N(table_tile_31), N(table_tile_41), N(table_tile_51), N(table_tile_61)},
     {NULL, N(table_tile_12), N(table_tile_22), N(table_tile_32), N(table_tile_42), N(table_tile_52), N(table_tile_62)}};
 
-/* Up to four vectors of one output row of one channel: the tile for a single row of weights. */
-FB_INLINE void N(line)(const int vectors, i64 k, const T *w, const T *b, const i64 *off, T *acc) {
-    N(vec) sum[4];
+/* Up to four vectors of one or two output rows of one channel: the tile for a single row of weights.
+ * The second row reads `next` elements further; acc has rows of 2 * WIDTH. */
+FB_INLINE void N(line)(const int rows, const int vectors, i64 k, const T *w, const T *b, i64 next, const i64 *off, T *acc) {
+    N(vec) sum[2][4];
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) sum[v] = (N(vec)){0};
+        for (int v = 0; v < vectors; v++) sum[r][v] = (N(vec)){0};
     for (i64 p = 0; p < k; p++) {
         N(vec) factor = w[p] - (N(vec)){0};
         const T *at = b + off[p];
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) sum[v] += factor * *(const N(loose) *)(at + v * LANES);
+            for (int v = 0; v < vectors; v++) sum[r][v] += factor * *(const N(loose) *)(at + r * next + v * LANES);
     }
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) *(N(loose) *)(acc + v * LANES) = sum[v];
+        for (int v = 0; v < vectors; v++) *(N(loose) *)(acc + r * 2 * WIDTH + v * LANES) = sum[r][v];
 }
 
-static void N(lines)(i64 lanes, i64 k, const T *w, const T *b, const i64 *off, T *acc) {
-    switch (fb_ceil(lanes, LANES)) {
-    case 1: N(line)(1, k, w, b, off, acc); break;
-    case 2: N(line)(2, k, w, b, off, acc); break;
-    case 3: N(line)(3, k, w, b, off, acc); break;
-    default: N(line)(4, k, w, b, off, acc);
+static void N(lines)(i64 rows, i64 lanes, i64 k, const T *w, const T *b, i64 next, const i64 *off, T *acc) {
+    switch (fb_least(4, fb_ceil(lanes, LANES)) + (rows == 2 ? 4 : 0)) {
+    case 1: N(line)(1, 1, k, w, b, next, off, acc); break;
+    case 2: N(line)(1, 2, k, w, b, next, off, acc); break;
+    case 3: N(line)(1, 3, k, w, b, next, off, acc); break;
+    case 4: N(line)(1, 4, k, w, b, next, off, acc); break;
+    case 5: N(line)(2, 1, k, w, b, next, off, acc); break;
+    case 6: N(line)(2, 2, k, w, b, next, off, acc); break;
+    case 7: N(line)(2, 3, k, w, b, next, off, acc); break;
+    default: N(line)(2, 4, k, w, b, next, off, acc);
     }
 }
 
@@ -175,7 +186,7 @@ static inline void N(kernel_rows)(const fb_convolution *c, const N(bands) *b, i6
 static void N(forward_bands)(const fb_convolution *c, const N(bands) *b, const T *x, const T *weights, const T *bias, T *out,
                              const i64 *offset, char *scratch, size_t scratch_size) {
     i64 rows = c->rows, depth = c->channels * fb_volume(c->taps), strips = fb_ceil(rows, FB_ROWS), ox = c->out_at[2];
-    i64 pair = c->grid[2] <= LANES ? 2 : 1; /* narrow rows: a vector from each of two */
+    i64 pair = c->grid[2] <= LANES || rows == 1 ? 2 : 1; /* narrow rows: a vector from each of two */
     i64 bands = c->grid[0] * b->bands * b->cuts, tasks = c->images * c->groups * bands;
 #pragma omp parallel for schedule(static) num_threads((int)c->threads) \
     if (c->threads > 1 && tasks > 1 && c->images * c->groups * rows * depth * fb_volume(c->grid) > FB_THREAD_WORK)
@@ -199,12 +210,14 @@ static void N(forward_bands)(const fb_convolution *c, const N(bands) *b, const T
                 const i64 *at = offset + k0;
                 const T *from = band + (y - y0) * c->step[1] * b->row;
                 T *line = to + y * c->out_at[1];
-                if (rows == 1 && both == 1) {
+                if (rows == 1) {
                     T add = group_bias ? group_bias[0] : 0;
                     for (i64 j = 0; j < across; j += 2 * WIDTH) {
-                        N(lines)(across - j, k, weights + group * depth + k0, from + j, at, acc);
-                        for (i64 l = j; l < fb_least(across, j + 2 * WIDTH); l += WIDTH)
-                            N(put_lanes)(line + l * ox, ox, fb_least(WIDTH, across - l), acc + l - j, add, start);
+                        N(lines)(both, across - j, k, weights + group * depth + k0, from + j, c->step[1] * b->row, at, acc);
+                        for (i64 r = 0; r < both; r++)
+                            for (i64 l = j; l < fb_least(across, j + 2 * WIDTH); l += WIDTH)
+                                N(put_lanes)(line + r * c->out_at[1] + l * ox, ox, fb_least(WIDTH, across - l),
+                                             acc + r * 2 * WIDTH + l - j, add, start);
                     }
                     continue;
                 }
