@@ -98,10 +98,14 @@ class Generator:
             RuntimeError: it is not one of ours.
         """
         if not isinstance(state, Tensor) or state.key.dtype is not uint8:
-            raise ArgumentTypeError(f"expected a uint8 tensor from get_state(), got {getattr(state, 'dtype', type(state).__name__)}.")
+            raise ArgumentTypeError(
+                f"expected a uint8 tensor from get_state(), got {getattr(state, 'dtype', type(state).__name__)}."
+            )
         values = np.array(state.tolist(), np.uint8)
         if values.shape != (16,):
-            raise ShapeError(f"RNG state is wrong size: expected 16 bytes from get_state(), got shape {list(state.shape)}.")
+            raise ShapeError(
+                f"RNG state is wrong size: expected 16 bytes from get_state(), got shape {list(state.shape)}."
+            )
         self.seed_, self.offset = map(int, values.view(np.int64))
         return self
 

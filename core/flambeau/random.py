@@ -57,7 +57,9 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True, device_type: str | None = None) -> Iterator[None]:
+def fork_rng(
+    devices: Sequence[Any] | None = None, enabled: bool = True, device_type: str | None = None
+) -> Iterator[None]:
     """Within the block, whatever is drawn or seeded leaves the generators outside as they were.
 
     Args:

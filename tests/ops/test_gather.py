@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import flambeau as torch
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
+
+import flambeau as torch
 from flambeau.autograd import gradcheck, gradgradcheck
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 REAL = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
 
@@ -45,7 +45,9 @@ def test_gather_and_scatter_along_every_dimension(seed, dim, transposed):
     cut = tuple(slice(None) if at == dim else slice(size) for at, size in enumerate(wanted))
     np.testing.assert_array_equal(x.gather(dim, i).numpy(), np.take_along_axis(array[cut], index, dim))
     np.testing.assert_array_equal(x.scatter(dim, i, s).numpy(), scattered(array, dim, index, source, lambda _, b: b))
-    np.testing.assert_array_equal(x.scatter_add(dim - 3, i, s).numpy(), scattered(array, dim, index, source, lambda a, b: a + b))
+    np.testing.assert_array_equal(
+        x.scatter_add(dim - 3, i, s).numpy(), scattered(array, dim, index, source, lambda a, b: a + b)
+    )
     np.testing.assert_array_equal(x.scatter(dim, i, 7).numpy(), scattered(array, dim, index, source, lambda *_: 7))
     product = scattered(array, dim, index, source, lambda a, b: a * b)
     np.testing.assert_array_equal(x.scatter(dim, i, s, reduce="multiply").numpy(), product)
@@ -58,7 +60,9 @@ def test_dtypes(dtype):
     array, source = np.abs(array) % 50, np.abs(source) % 9  # no overflow
     got = tensor(array).scatter_add(1, tensor(index), tensor(source)).numpy()
     np.testing.assert_array_equal(got, scattered(array, 1, index, source, lambda a, b: np.add(a, b, dtype=dtype)))
-    np.testing.assert_array_equal(tensor(array).gather(1, tensor(index)).numpy(), np.take_along_axis(array[:3, :, :2], index, 1))
+    np.testing.assert_array_equal(
+        tensor(array).gather(1, tensor(index)).numpy(), np.take_along_axis(array[:3, :, :2], index, 1)
+    )
 
 
 def test_an_expanded_index_adds_whole_rows():
@@ -73,7 +77,9 @@ def test_an_expanded_index_adds_whole_rows():
 def test_nan_and_infinity_move_and_add():
     x = torch.tensor([1.0, float("nan"), float("inf")])
     assert np.isnan(x.gather(0, torch.tensor([1])).item()) and x.take(torch.tensor([-1])).item() == float("inf")
-    assert np.isnan(torch.zeros(1).index_add(0, torch.tensor([0, 0]), torch.tensor([float("inf"), -float("inf")])).item())
+    assert np.isnan(
+        torch.zeros(1).index_add(0, torch.tensor([0, 0]), torch.tensor([float("inf"), -float("inf")])).item()
+    )
     assert torch.zeros(1).scatter(0, torch.tensor([0]), torch.tensor([-0.0])).numpy().view(np.int32)[0] != 0
 
 
@@ -89,7 +95,10 @@ def test_slices(dim):
     at[dim] = index
     at = tuple(at)
     np.testing.assert_array_equal(x.index_select(dim, tensor(index)).numpy(), np.take(array, index, dim))
-    np.testing.assert_array_equal(x.transpose(0, 2).index_select(dim, tensor(index % 3)).numpy(), np.take(array.transpose(2, 1, 0), index % 3, dim))
+    np.testing.assert_array_equal(
+        x.transpose(0, 2).index_select(dim, tensor(index % 3)).numpy(),
+        np.take(array.transpose(2, 1, 0), index % 3, dim),
+    )
     added = array.copy()
     np.add.at(added, at, source)
     np.testing.assert_array_equal(x.index_add(dim, tensor(index), tensor(source)).numpy(), added)
@@ -111,10 +120,14 @@ def test_take_and_put():
         np.testing.assert_array_equal(x.take(tensor(index)).numpy(), array.take(index))
         added = array.copy()
         np.add.at(added.reshape(-1), index, 1.0)
-        np.testing.assert_array_equal(x.put(tensor(index), torch.ones(2, 2, dtype=torch.float64), accumulate=True).numpy(), added)
+        np.testing.assert_array_equal(
+            x.put(tensor(index), torch.ones(2, 2, dtype=torch.float64), accumulate=True).numpy(), added
+        )
         put = array.copy()
         put.reshape(-1)[index] = 8
-        np.testing.assert_array_equal(x.clone().put_(tensor(index), torch.full((2, 2), 8.0, dtype=torch.float64)).numpy(), put)
+        np.testing.assert_array_equal(
+            x.clone().put_(tensor(index), torch.full((2, 2), 8.0, dtype=torch.float64)).numpy(), put
+        )
 
 
 def test_zero_dim_and_empty():
@@ -146,13 +159,29 @@ ROWS = torch.ones(2, 3)
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: x.gather(0, torch.tensor([[5]])), RuntimeError, "index 5 is out of bounds for dimension 0 with size 4"),
-        (lambda x: x.gather(1, torch.tensor([[-1]])), RuntimeError, "index -1 is out of bounds for dimension 1 with size 3"),
+        (
+            lambda x: x.gather(0, torch.tensor([[5]])),
+            RuntimeError,
+            "index 5 is out of bounds for dimension 0 with size 4",
+        ),
+        (
+            lambda x: x.gather(1, torch.tensor([[-1]])),
+            RuntimeError,
+            "index -1 is out of bounds for dimension 1 with size 3",
+        ),
         (lambda x: x.scatter_(0, torch.tensor([[0], [9]]), 1.0), RuntimeError, "index 9 is out of bounds"),
-        (lambda x: x.scatter_add_(0, torch.tensor([[0], [9]]), torch.ones(2, 1)), RuntimeError, "index 9 is out of bounds"),
+        (
+            lambda x: x.scatter_add_(0, torch.tensor([[0], [9]]), torch.ones(2, 1)),
+            RuntimeError,
+            "index 9 is out of bounds",
+        ),
         (lambda x: x.scatter_(0, torch.tensor([0]), 1.0), RuntimeError, "same number of dimensions"),
         (lambda x: x.scatter_(0, torch.zeros(1, 9, dtype=torch.int64), 1.0), RuntimeError, "no larger than self"),
-        (lambda x: x.scatter_(0, torch.tensor([[0]]), torch.ones(1, 1, dtype=torch.float64)), RuntimeError, "self.dtype to be equal"),
+        (
+            lambda x: x.scatter_(0, torch.tensor([[0]]), torch.ones(1, 1, dtype=torch.float64)),
+            RuntimeError,
+            "self.dtype to be equal",
+        ),
         (lambda x: x.scatter_(0, torch.tensor([[0]]), 1.0, reduce="mean"), RuntimeError, "add or multiply"),
         (lambda x: x.gather(2, torch.tensor([[0]])), IndexError, "Dimension out of range"),
         (lambda x: x.gather(0, torch.tensor([[0.0]])), RuntimeError, "Expected dtype int32/int64 for index"),

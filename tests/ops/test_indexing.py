@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import flambeau as torch
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
+
+import flambeau as torch
 from flambeau.autograd import gradcheck, gradgradcheck
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 DTYPES = ["bool", "uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
 
@@ -54,7 +54,9 @@ def advanced(draw, shape):
             continue
         if kind == "array":
             own = [draw(st.sampled_from([1, each])) for each in common][draw(st.integers(0, len(common) - 1)) :]
-            numbers = draw(st.lists(st.integers(-size, size - 1), min_size=int(np.prod(own)), max_size=int(np.prod(own))))
+            numbers = draw(
+                st.lists(st.integers(-size, size - 1), min_size=int(np.prod(own)), max_size=int(np.prod(own)))
+            )
             parts.append(np.array(numbers, dtype=np.int64).reshape(own))
         elif kind == "slice":
             ends = st.none() | st.integers(-size, size)
@@ -248,7 +250,9 @@ def test_errors_of_reading_and_writing(index, error, text):
 
 def test_errors_of_values():
     x = torch.zeros(3, 4)
-    with pytest.raises(RuntimeError, match=r"value tensor of shape \[5\] cannot be broadcast to indexing result of shape \[1, 4\]"):
+    with pytest.raises(
+        RuntimeError, match=r"value tensor of shape \[5\] cannot be broadcast to indexing result of shape \[1, 4\]"
+    ):
         x[[0]] = torch.ones(5)
     with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match, got float32"):
         x[[0]] = torch.ones(4, dtype=torch.float64)

@@ -35,7 +35,7 @@ drop.gradient(self=lambda grads, result, p: grads[0] * result[1] * (1 / (1 - p))
 
 
 @composite(method=False, namespaces="nn.functional")
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """While training, zero each element with probability ``p`` and divide the others by ``1 - p``.
 
     Source: Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors" (2012).
@@ -49,7 +49,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _finished(input, drop(input, p) if p < 1 else cast(Any, input) * 0, inplace)
 
 
-def _channels(input: Tensor, p: float, ndim: int | None = None) -> Any:  # noqa: A002
+def _channels(input: Tensor, p: float, ndim: int | None = None) -> Any:
     """One and zero for each channel, which broadcasts; an input of ``ndim`` dimensions has no batch."""
     lead = 1 if input.ndim == ndim else min(2, input.ndim)
     noise = cast(Any, input).new_empty(tuple(input.shape[:lead]) + (1,) * (input.ndim - lead))
@@ -57,7 +57,7 @@ def _channels(input: Tensor, p: float, ndim: int | None = None) -> Any:  # noqa:
 
 
 def _feature_dropout(name: str, unbatched: int | None, what: str) -> Callable[..., Tensor]:
-    def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
+    def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         _probability(p)
         if not training or p == 0 or not input.geometry.numel:
             return input
@@ -83,7 +83,7 @@ _LIMIT: Final = 1.7580993408473766
 
 
 def _alpha_dropout(name: str, channels: bool, what: str) -> Callable[..., Tensor]:
-    def function(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:  # noqa: A002
+    def function(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
         _probability(p)
         if not training or p == 0 or not input.geometry.numel:
             return input

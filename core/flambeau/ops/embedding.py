@@ -15,7 +15,7 @@ from .views import positions
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
 
-def _rows(input: Any, name: str) -> Tensor:  # noqa: A002
+def _rows(input: Any, name: str) -> Tensor:
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(f"{name}(): argument 'indices' must be Tensor, not {type(input).__name__}.")
     if input.key.dtype is int64:
@@ -52,9 +52,11 @@ def _renormalise(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float
         cast(Any, weight).index_copy_(0, used, part * scale)
 
 
-@primitive("weight indices | padding_idx scale_grad_by_freq", name="embedding", method=False, namespaces="nn.functional")
+@primitive(
+    "weight indices | padding_idx scale_grad_by_freq", name="embedding", method=False, namespaces="nn.functional"
+)
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,  # noqa: A002
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Tensor:  # fmt: skip
     """The rows of a table that ``input`` names.
@@ -102,7 +104,7 @@ def _embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: 
     return weight.index_select(0, indices.reshape(-1)).reshape(*indices.shape, weight.shape[1])
 
 
-def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Any, Any, int]:  # noqa: A002
+def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Any, Any, int]:
     """Row numbers in one line, the bag of each, and the number of bags."""
     if input.ndim == 2:
         if offsets is not None:
@@ -111,19 +113,31 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                 f"However, found offsets of shape {list(offsets.shape)}."
             )
         bags, length = input.shape
-        return cast(Any, input).reshape(-1), cast(Any, positions(input, bags)).unsqueeze(1).expand(bags, length).reshape(-1), bags
+        return (
+            cast(Any, input).reshape(-1),
+            cast(Any, positions(input, bags)).unsqueeze(1).expand(bags, length).reshape(-1),
+            bags,
+        )
     if input.ndim != 1:
         raise ArgumentError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     if not isinstance(offsets, Tensor):
-        raise ArgumentError("offsets has to be a 1D Tensor but got None" if offsets is None else f"offsets has to be a 1D Tensor, got {type(offsets).__name__}")
+        raise ArgumentError(
+            "offsets has to be a 1D Tensor but got None"
+            if offsets is None
+            else f"offsets has to be a 1D Tensor, got {type(offsets).__name__}"
+        )
     if offsets.ndim != 1:
         raise ArgumentError(f"offsets has to be a 1D Tensor, got shape {list(offsets.shape)}")
     starts = cast(Any, _rows(offsets, "embedding_bag")).tolist()
     count = input.shape[0]
     if starts and starts[0] != 0:
-        raise ShapeError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {starts[0]}")
+        raise ShapeError(
+            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {starts[0]}"
+        )
     if starts and starts[-1] > count:
-        raise ShapeError(f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {starts[-1]}")
+        raise ShapeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {starts[-1]}"
+        )
     if include_last_offset:
         starts = starts[:-1]
     numbers: list[int] = []
@@ -134,7 +148,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
 
 @composite(method=False, namespaces="nn.functional")
 def embedding_bag(
-    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,  # noqa: A002
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
@@ -156,8 +170,13 @@ def embedding_bag(
         ValueError: the arguments do not go together.
         IndexError: a row number is out of range.
     """
-    if isinstance(weight, Tensor) and weight.key.dtype is int64 and isinstance(input, Tensor) and input.key.dtype.category == 2:
-        input, weight = weight, input  # noqa: A001  (the order of old)
+    if (
+        isinstance(weight, Tensor)
+        and weight.key.dtype is int64
+        and isinstance(input, Tensor)
+        and input.key.dtype.category == 2
+    ):
+        input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
         raise ArgumentError(f"mode has to be one of sum, mean or max, got {mode!r}")
     if per_sample_weights is not None:
@@ -208,7 +227,7 @@ def _largest(found: Any, bag: Any, bags: int) -> Tensor:
 
 
 @composite(method=False, namespaces="nn.functional")
-def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:  # noqa: A002
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """For each class number a row that is 1 there and 0 elsewhere; int64, of shape ``(*input.shape, classes)``.
 
     Args:

@@ -68,7 +68,7 @@ amin = _extreme("amin", "least element", np.min)
 
 def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: Any, place: Any) -> Any:
     """``max`` or ``min`` with its three meanings, and its kernel over one dimension."""
-    pair: Any = namedtuple(name, "values indices")  # noqa: PYI024  (named like the operator)
+    pair: Any = namedtuple(name, "values indices")
 
     def over(self: Tensor, dim: int, keepdim: bool = False) -> Any:
         """Values and indices over one dimension."""
@@ -97,8 +97,10 @@ def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: An
             return extreme.run(self, ALL_DIMS[geometry.ndim], False)
         if isinstance(dim, Tensor) or other is not None:
             other = dim if other is None else other
-            return getattr(self, pointwise)(other) if out is None else finish_out(
-                name, out, (self, other), lambda: getattr(self, pointwise)(other)
+            return (
+                getattr(self, pointwise)(other)
+                if out is None
+                else finish_out(name, out, (self, other), lambda: getattr(self, pointwise)(other))
             )
         if isinstance(dim, bool) or not isinstance(dim, int):
             raise ArgumentTypeError(
@@ -168,10 +170,12 @@ def _place(name: str, meaning: str, oracle: Callable[..., Any]) -> Any:
 argmax = _place("argmax", "largest element", np.argmax)
 argmin = _place("argmin", "least element", np.argmin)
 
-_Aminmax: Any = namedtuple("aminmax", "min max")  # noqa: PYI024  (named like the operator)
+_Aminmax: Any = namedtuple("aminmax", "min max")
 
 
 @composite
-def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The least and the largest element, of all or over one dimension, as a pair (min, max)."""
+    if out is not None:
+        return finish_outs("aminmax", out, (self,), lambda: aminmax(self, dim=dim, keepdim=keepdim))
     return _Aminmax(amin(self, dim, keepdim), amax(self, dim, keepdim))

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..dispatch.operator import composite, primitive
-from ..dispatch.writes import writable
 from ..dispatch.pointwise import finish_out
+from ..dispatch.writes import writable
 from ..dtype import int32, int64, uint8
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import axis
@@ -35,7 +35,9 @@ def places(index: Any, name: str) -> Tensor:
         return index
     if dtype is int32 or dtype is uint8:
         return cast(Tensor, cast(Any, index).long())
-    raise DtypeError(f"{name}(): Expected dtype int32/int64 for index, got {dtype.name}.\nConvert it with index.long().")
+    raise DtypeError(
+        f"{name}(): Expected dtype int32/int64 for index, got {dtype.name}.\nConvert it with index.long()."
+    )
 
 
 def _vector(index: Any, name: str) -> Tensor:
@@ -47,7 +49,9 @@ def _vector(index: Any, name: str) -> Tensor:
 
 def _same_dtype(name: str, self: Tensor, source: Tensor, what: str) -> None:
     if source.key.dtype is not self.key.dtype:
-        raise DtypeError(f"{name}(): Expected self.dtype to be equal to {what}.dtype, got {self.dtype.name} and {source.dtype.name}.")
+        raise DtypeError(
+            f"{name}(): Expected self.dtype to be equal to {what}.dtype, got {self.dtype.name} and {source.dtype.name}."
+        )
 
 
 def _functional(name: str, inplace: Callable[..., Tensor], order: str, doc: str) -> Any:
@@ -72,7 +76,9 @@ def exact_out(name: str, out: Any, inputs: tuple[Tensor, ...], compute: Callable
     """
     if isinstance(out, Tensor):
         if out.key.dtype is not inputs[0].key.dtype:
-            raise DtypeError(f"{name}(): Expected out tensor to have dtype {inputs[0].dtype.name}, but got {out.dtype.name} instead")
+            raise DtypeError(
+                f"{name}(): Expected out tensor to have dtype {inputs[0].dtype.name}, but got {out.dtype.name} instead"
+            )
         writable(out, name)
         for each in inputs:
             shared = each.shared is not None and out.shared is not None and each.shared.memory is out.shared.memory
@@ -167,7 +173,9 @@ def scatter_(
     return cast(Tensor, scatter_.run(self, index, src, at, "" if reduce is None else _REDUCTIONS[reduce]))
 
 
-def _scatter_gradient(needs: tuple[bool, ...], grad: Any, index: Any, dim: int, reduce: str, src_shape: Any) -> list[Any]:
+def _scatter_gradient(
+    needs: tuple[bool, ...], grad: Any, index: Any, dim: int, reduce: str, src_shape: Any
+) -> list[Any]:
     if reduce not in ("", "add"):
         raise NotImplementedError(f"the derivative of scatter with reduce={reduce!r} is not implemented")
     own = (grad if reduce else grad.scatter(dim, index, 0)) if needs[0] else None
@@ -187,7 +195,9 @@ def _spread(grad: Any, shape: Any) -> Any:
 
 
 scatter_.gradients(_scatter_gradient)
-scatter = _functional("scatter", scatter_, "dim, index, src", "Write a tensor's or one number's values at places along a dimension.")
+scatter = _functional(
+    "scatter", scatter_, "dim, index, src", "Write a tensor's or one number's values at places along a dimension."
+)
 
 
 @composite(namespaces=())
@@ -202,7 +212,9 @@ def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return cast(Tensor, scatter_(self, dim, index, src, reduce="add"))
 
 
-scatter_add = _functional("scatter_add", scatter_add_, "dim, index, src", "Add a tensor's values at places along a dimension.")
+scatter_add = _functional(
+    "scatter_add", scatter_add_, "dim, index, src", "Add a tensor's values at places along a dimension."
+)
 
 
 # ---------------------------------------------------------------- whole slices
@@ -231,11 +243,15 @@ index_select.reference(lambda a, index, dim: np.take(a, index.reshape(-1), dim))
 def _slices(name: str, self: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
     """Check that source has a slice for each index."""
     if source.geometry.ndim != self.geometry.ndim and self.geometry.ndim and source.geometry.ndim:
-        raise _SliceError(f"{name}(): source and self must have the same number of dimensions, got {list(source.shape)} and {list(self.shape)}.")
+        raise _SliceError(
+            f"{name}(): source and self must have the same number of dimensions, got {list(source.shape)} and {list(self.shape)}."
+        )
     shape = source.geometry.shape
     count = shape[dim] if shape else 1
     if index.geometry.numel != count:
-        raise _SliceError(f"{name}(): Number of indices ({index.geometry.numel}) should be equal to source.size(dim): ({count}), for dim: {dim}")
+        raise _SliceError(
+            f"{name}(): Number of indices ({index.geometry.numel}) should be equal to source.size(dim): ({count}), for dim: {dim}"
+        )
     for at, (own, other) in enumerate(zip(self.geometry.shape, shape, strict=False)):
         if at != dim and own != other:
             raise ShapeError(
@@ -268,7 +284,9 @@ index_add_.gradient(
     self=lambda grad: grad,
     source=lambda grad, index, dim, source_shape: grad.index_select(dim, index).reshape(source_shape),
 )
-index_add = _functional("index_add", index_add_, "dim, index, source", "Add slices to those that an index vector names.")
+index_add = _functional(
+    "index_add", index_add_, "dim, index, source", "Add slices to those that an index vector names."
+)
 
 
 @primitive("self index source | dim", mutates=True, namespaces=())
@@ -282,7 +300,9 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     at = axis(dim, self.geometry.ndim)
     index = _vector(index, "index_copy_")
     if source.key.dtype is not self.key.dtype:
-        raise DtypeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype.name} and (source) {source.dtype.name}")
+        raise DtypeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype.name} and (source) {source.dtype.name}"
+        )
     _slices("index_copy_", self, at, index, source)
     return cast(Tensor, index_copy_.run(self, index, source, at))
 
@@ -291,7 +311,9 @@ index_copy_.gradient(
     self=lambda grad, index, dim: grad.index_fill(dim, index, 0),
     source=lambda grad, index, dim, source_shape: grad.index_select(dim, index).reshape(source_shape),
 )
-index_copy = _functional("index_copy", index_copy_, "dim, index, source", "Replace the slices that an index vector names.")
+index_copy = _functional(
+    "index_copy", index_copy_, "dim, index, source", "Replace the slices that an index vector names."
+)
 
 
 @primitive("self index value | dim", mutates=True, namespaces=())
@@ -315,7 +337,9 @@ def scalar(self: Tensor, value: Any, name: str) -> Tensor:
     """
     if not isinstance(value, Tensor):
         if isinstance(value, complex) and not isinstance(value, (int, float)) and not self.key.dtype.is_complex:
-            raise DtypeError(f"{name}(): value cannot be converted to type {self.dtype.name} without overflow: {value}.")
+            raise DtypeError(
+                f"{name}(): value cannot be converted to type {self.dtype.name} without overflow: {value}."
+            )
         if self.key.dtype.category < 2 and isinstance(value, float):
             value = int(value) if self.key.dtype.category else bool(value)
         return constant(self.key, value)
@@ -351,7 +375,9 @@ def take(self: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         return exact_out("take", out, (self, index), lambda: cast(Tensor, take(self, index)))
     if not isinstance(index, Tensor) or index.key.dtype is not int64:
-        raise DtypeError(f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index).__name__)}")
+        raise DtypeError(
+            f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index).__name__)}"
+        )
     if not self.geometry.numel and index.geometry.numel:
         raise BoundsError("take(): tried to take from an empty tensor")
     return cast(Tensor, take.run(self, index))
@@ -373,7 +399,9 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         RuntimeError: dtypes differ, or there are not as many values as indices.
     """
     if not isinstance(index, Tensor) or index.key.dtype is not int64:
-        raise DtypeError(f"put_(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index).__name__)}")
+        raise DtypeError(
+            f"put_(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index).__name__)}"
+        )
     _same_dtype("put_", self, source, "source")
     if index.geometry.numel != source.geometry.numel:
         raise ShapeError(

@@ -18,8 +18,7 @@ from ..dispatch.operator import composite, primitive, view_op
 from ..dtype import bool_, int8, int16, int32, int64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import Geometry, Size, broadcast_shapes, strided
-from ..tensor import Tensor, constant
-from ..tensor import view as _view
+from ..tensor import Tensor, constant, view as _view
 from .conversion import fill_
 from .creation import from_numpy, tensor
 from .masking import masked_fill_, masked_select
@@ -201,7 +200,12 @@ def _general(self: Tensor, index: Any) -> Tensor:
 def _whole_mask(base: Tensor, indices: list[Any]) -> Tensor | None:
     """The mask, if a single one covers the whole tensor."""
     first = indices[0] if indices else None
-    if first is not None and first.key.dtype is bool_ and first.geometry.ndim and first.geometry.shape == base.geometry.shape:
+    if (
+        first is not None
+        and first.key.dtype is bool_
+        and first.geometry.ndim
+        and first.geometry.shape == base.geometry.shape
+    ):
         return first  # type: ignore[no-any-return]
     return None
 
@@ -295,7 +299,9 @@ def _resolve(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | No
     if consumed > self.geometry.ndim:
         if not self.geometry.ndim:
             _plan_int(self.geometry, 0)
-        raise BoundsError(f"too many indices for tensor of dimension {self.geometry.ndim}: {consumed} for shape {list(self.shape)}.")
+        raise BoundsError(
+            f"too many indices for tensor of dimension {self.geometry.ndim}: {consumed} for shape {list(self.shape)}."
+        )
     if ellipsis_at is not None:
         found[ellipsis_at:ellipsis_at] = [None] * (self.geometry.ndim - consumed)
     base = self
@@ -359,7 +365,9 @@ def _common_shape(indices: Sequence[Tensor | None]) -> Size:
         return broadcast_shapes(*shapes)
     except ShapeError:
         listed = ", ".join(str(list(each)) for each in shapes)
-        raise BoundsError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}") from None
+        raise BoundsError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
+        ) from None
 
 
 def result_shape(shape: Sequence[int], indices: Sequence[Tensor | None]) -> Size:
@@ -432,9 +440,6 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     _index_put(target, places, value, False)
 
 
-
-
-
 def _fitting(self: Tensor, value: Any) -> Tensor:
     """A Python number in this dtype; floats truncate."""
     dtype = self.key.dtype
@@ -466,7 +471,9 @@ def _index_put(self: Tensor, indices: list[Tensor | None], value: Tensor, accumu
     except ShapeError:
         fits = False
     if not fits:
-        raise ShapeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of shape {list(shape)}")
+        raise ShapeError(
+            f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of shape {list(shape)}"
+        )
     return cast(Tensor, index_put_.run(self, indices, value, bool(accumulate)))
 
 

@@ -30,7 +30,7 @@ def _dimension(dim: Any, axis_: Any) -> Any:
 
 
 @primitive("tensors* | dim", method=False)
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
     """Put tensors one after another along a dimension that exists.
 
     Args:
@@ -50,7 +50,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
             plain = 0 <= at < geometry.ndim and axis is None
             tracked = False
             for each in tensors:
-                if each.key is not key or (each.geometry is not geometry and not _fits(each.geometry.shape, geometry.shape, at)):
+                if each.key is not key or (
+                    each.geometry is not geometry and not _fits(each.geometry.shape, geometry.shape, at)
+                ):
                     plain = False
                     break
                 tracked = tracked or each.node is not None
@@ -73,7 +75,9 @@ _cat: Final = cat.op
 
 
 def _fits(shape: Size, other: Size, at: int) -> bool:
-    return len(shape) == len(other) and all(a == b or i == at for i, (a, b) in enumerate(zip(shape, other, strict=True)))
+    return len(shape) == len(other) and all(
+        a == b or i == at for i, (a, b) in enumerate(zip(shape, other, strict=True))
+    )
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:
@@ -81,7 +85,9 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
         raise ArgumentTypeError(f"{name}() expects a list or tuple of Tensors, got {type(tensors).__name__}.")
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
-            raise ArgumentTypeError(f"expected Tensor as element {position} in argument 0 of {name}(), but got {type(each).__name__}.")
+            raise ArgumentTypeError(
+                f"expected Tensor as element {position} in argument 0 of {name}(), but got {type(each).__name__}."
+            )
     if not tensors:
         raise (ShapeError if name == "stack" else ArgumentError)(f"{name}(): expected a non-empty list of Tensors")
     return list(tensors)
@@ -121,7 +127,9 @@ cat.reference(lambda tensors, dim: np.concatenate(tensors, dim))
 
 concat = composite(name="concat", method=False)(lambda tensors, dim=0, **options: cat(tensors, dim, **options))
 concat.__doc__ = "Another name of :func:`cat`."
-concatenate = composite(name="concatenate", method=False)(lambda tensors, dim=0, **options: cat(tensors, dim, **options))
+concatenate = composite(name="concatenate", method=False)(
+    lambda tensors, dim=0, **options: cat(tensors, dim, **options)
+)
 concatenate.__doc__ = "Another name of :func:`cat`."
 
 
@@ -345,7 +353,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         raise ShapeError("meshgrid expects a non-empty TensorList")
     for each in given:
         if each.ndim > 1:
-            raise ShapeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {list(each.shape)}")
+            raise ShapeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {list(each.shape)}"
+            )
         if each.key is not given[0].key:
             raise DtypeError("torch.meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
@@ -355,7 +365,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         given[0], given[1] = given[1], given[0]
     shape = [each.numel() for each in given]
     grids = [
-        each.reshape([-1 if i == position else 1 for i in range(len(given))]).expand(shape) for position, each in enumerate(given)
+        each.reshape([-1 if i == position else 1 for i in range(len(given))]).expand(shape)
+        for position, each in enumerate(given)
     ]
     if swap:
         grids = [each.transpose(0, 1) for each in grids]

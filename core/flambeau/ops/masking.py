@@ -32,7 +32,9 @@ def _bool(mask: Any) -> Tensor:
     if isinstance(mask, Tensor) and mask.key.dtype is bool_:
         return mask
     found = mask.dtype.name if isinstance(mask, Tensor) else type(mask).__name__
-    raise DtypeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}.\nWrite mask.bool().")
+    raise DtypeError(
+        f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}.\nWrite mask.bool()."
+    )
 
 
 def _covering(self: Tensor, mask: Tensor, name: str) -> Tensor:
@@ -59,8 +61,12 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.geometry.ndim} dimension(s)."
         )
     if isinstance(value, Tensor) and value.key.dtype.category > self.key.dtype.category:
-        raise DtypeError(f"value cannot be converted to type {self.dtype.name} without overflow: it is a {value.dtype.name} tensor.")
-    return cast(Tensor, masked_fill_.run(self, _covering(self, mask, "masked_fill_"), scalar(self, value, "masked_fill_")))
+        raise DtypeError(
+            f"value cannot be converted to type {self.dtype.name} without overflow: it is a {value.dtype.name} tensor."
+        )
+    return cast(
+        Tensor, masked_fill_.run(self, _covering(self, mask, "masked_fill_"), scalar(self, value, "masked_fill_"))
+    )
 
 
 masked_fill_.gradient(
@@ -107,7 +113,9 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """
     mask = _bool(mask)
     if source.key.dtype is not self.key.dtype:
-        raise DtypeError(f"masked_scatter_: expected self and source to have same dtypes but got {self.dtype.name} and {source.dtype.name}")
+        raise DtypeError(
+            f"masked_scatter_: expected self and source to have same dtypes but got {self.dtype.name} and {source.dtype.name}"
+        )
     return cast(Tensor, masked_scatter_.run(self, _covering(self, mask, "masked_scatter_"), source))
 
 

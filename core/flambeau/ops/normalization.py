@@ -21,12 +21,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _floating(name: str, input: Tensor) -> None:  # noqa: A002
+def _floating(name: str, input: Tensor) -> None:
     if input.key.dtype.category != 2:
-        raise DtypeError(f"{name}(): expected a floating-point input, got {input.key.dtype.name}.\nConvert with x.float().")
+        raise DtypeError(
+            f"{name}(): expected a floating-point input, got {input.key.dtype.name}.\nConvert with x.float()."
+        )
 
 
-def _matching(name: str, what: str, values: Tensor | None, count: int, input: Tensor) -> Tensor | None:  # noqa: A002
+def _matching(name: str, what: str, values: Tensor | None, count: int, input: Tensor) -> Tensor | None:
     """Check a per-channel vector; of another floating-point dtype it is converted."""
     if values is None:
         return None
@@ -46,12 +48,12 @@ def _channels(values: Any, ndim: int) -> Any:
     return values.reshape(1, -1, *[1] * (ndim - 2))
 
 
-def _all_but_channels(input: Any) -> tuple[int, ...]:  # noqa: A002
+def _all_but_channels(input: Any) -> tuple[int, ...]:
     return (0, *range(2, input.ndim))
 
 
 @primitive("input weight? bias? | eps", name="batch_norm_train", method=False, namespaces=())
-def _batch_norm_train(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:  # noqa: A002
+def _batch_norm_train(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
     """Output, and each channel's mean and biased variance, which are constants to autograd."""
     return _batch_norm_train.run(input, weight, bias, eps)
 
@@ -66,7 +68,7 @@ _batch_norm_train_backward.nondifferentiable()
 
 
 @_batch_norm_train.gradients
-def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, result: Any) -> Any:  # noqa: A002
+def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, result: Any) -> Any:
     if not mode.enabled:
         with_x, with_weight, with_bias = _batch_norm_train_backward.run(grad, input, weight, result[1], result[2], eps)
         return with_x, with_weight if needs[1] else None, with_bias if needs[2] else None
@@ -88,7 +90,7 @@ def _numpy_channels(values: Any, ndim: int, otherwise: float) -> Any:
     return otherwise if values is None else values.reshape(1, -1, *[1] * (ndim - 2))
 
 
-def _numpy_batch_norm_train(input: Any, weight: Any, bias: Any, eps: float) -> Any:  # noqa: A002
+def _numpy_batch_norm_train(input: Any, weight: Any, bias: Any, eps: float) -> Any:
     dims = (0, *range(2, input.ndim))
     mean, variance = input.mean(dims, keepdims=True), input.var(dims, keepdims=True)
     output = (input - mean) / np.sqrt(variance + eps) * _numpy_channels(weight, input.ndim, 1)
@@ -105,7 +107,7 @@ def _batch_norm_eval(*args: Any) -> Any:
 
 
 @_batch_norm_eval.gradients
-def _(needs: Any, grad: Any, input: Any, mean: Any, variance: Any, weight: Any, eps: float) -> Any:  # noqa: A002
+def _(needs: Any, grad: Any, input: Any, mean: Any, variance: Any, weight: Any, eps: float) -> Any:
     dims, ndim = _all_but_channels(input), input.ndim
     rstd = _channels((variance + eps).rsqrt(), ndim)
     scaled = grad * rstd if weight is None else grad * (rstd * _channels(weight, ndim))
@@ -121,7 +123,7 @@ def _(needs: Any, grad: Any, input: Any, mean: Any, variance: Any, weight: Any, 
 
 @composite(namespaces=("", "nn.functional"), method=False)
 def batch_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     running_mean: Tensor | None,
     running_var: Tensor | None,
     weight: Tensor | None = None,
@@ -148,6 +150,8 @@ def batch_norm(
     """
     _floating("batch_norm", input)
     if input.geometry.ndim < 2:
+        if not input.geometry.numel:
+            return cast(Tensor, cast(Any, input).clone())
         raise ShapeError(f"batch_norm(): expected input (N, C, ...), got shape {list(input.shape)}.")
     channels = input.geometry.shape[1]
     weight = _matching("batch_norm", "weight", weight, channels, input)
@@ -176,7 +180,7 @@ def batch_norm(
 
 @composite(namespaces=("", "nn.functional"), method=False)
 def instance_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     running_mean: Tensor | None = None,
     running_var: Tensor | None = None,
     weight: Tensor | None = None,
@@ -250,9 +254,7 @@ def _as_rows(values: Any, groups: int, weights: int) -> Any:
 
 
 @_row_norm.gradients
-def _(
-    needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, result: Any  # noqa: A002
-) -> Any:
+def _(needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, result: Any) -> Any:
     if not mode.enabled:
         with_x, with_weight, with_bias = _row_norm_backward.run(
             grad, input, weight, result[1], result[2], groups, weights
@@ -285,7 +287,7 @@ def _(
     )
 
 
-def _numpy_row_norm(input: Any, weight: Any, bias: Any, groups: int, weights: int, eps: float) -> Any:  # noqa: A002
+def _numpy_row_norm(input: Any, weight: Any, bias: Any, groups: int, weights: int, eps: float) -> Any:
     x = _as_rows(input, groups, weights)
     mean, variance = x.mean((1, 2), keepdims=True), x.var((1, 2), keepdims=True)
     rstd = 1 / np.sqrt(variance + eps)
@@ -301,7 +303,7 @@ _row_norm.reference(_numpy_row_norm)
 
 @composite(namespaces=("", "nn.functional"), method=False)
 def layer_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     bias: Tensor | None = None,
@@ -342,7 +344,7 @@ def layer_norm(
 
 @composite(namespaces=("", "nn.functional"), method=False)
 def group_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     num_groups: int,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
@@ -372,7 +374,9 @@ def group_norm(
             f"but got input of shape {list(input.shape)} and num_groups={num_groups}."
         )
     if batch * channels // num_groups * math.prod(input.geometry.shape[2:]) == 1:
-        raise ArgumentError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}.")
+        raise ArgumentError(
+            f"Expected more than 1 value per channel when training, got input size {list(input.shape)}."
+        )
     weight = _matching("group_norm", "weight", weight, channels, input)
     bias = _matching("group_norm", "bias", bias, channels, input)
     return cast(Tensor, _row_norm.run(input, weight, bias, num_groups, channels, eps)[0])
@@ -380,7 +384,7 @@ def group_norm(
 
 @composite(namespaces="nn.functional", method=False)
 def local_response_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     size: int,
     alpha: float = 1e-4,
     beta: float = 0.75,
@@ -407,7 +411,8 @@ def local_response_norm(
     total = square.new_zeros([shape[0], shape[1] + before + after, *shape[2:]]).slice_scatter(
         square, 1, before, before + shape[1]
     )
-    mean = total.unfold(1, size, 1).mean(-1)
+    sums = total.unfold(1, size, 1).sum(-1)
+    mean = sums / size if input.key.dtype.category >= 2 else sums // size
     return cast(Tensor, x / (mean * alpha + k).pow(beta))
 
 
@@ -415,9 +420,7 @@ def local_response_norm(
 
 
 @composite(namespaces="nn.functional", method=False)
-def normalize(
-    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None  # noqa: A002
-) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """Divide by the p-norm along a dimension, or by ``eps`` if that is larger.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, int64
-from ..errors import ArgumentTypeError, BoundsError, DtypeError, MissingKernelError, ShapeError
+from ..errors import ArgumentTypeError, DtypeError, MissingKernelError, ShapeError
 from ..geometry import axis
 from ..tensor import Tensor
 from .extrema import place_back
@@ -21,7 +21,7 @@ __all__ = ["argsort", "histc", "kthvalue", "median", "mode", "msort", "nanmedian
 
 
 def _pair(name: str) -> Any:
-    return namedtuple(name, "values indices")  # noqa: PYI024  (named like the operator)
+    return namedtuple(name, "values indices")
 
 
 def _taken(grad: Any, self_shape: Any, dim: int, result: Any) -> Any:
@@ -38,9 +38,7 @@ _Sort = _pair("sort")
 
 
 @primitive("self | dim descending")
-def sort(
-    self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None, *, out: Any = None
-) -> Any:
+def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None, *, out: Any = None) -> Any:
     """Sort along a dimension; the result is a pair (values, indices).
 
     NaN counts as larger than any number.  The order is always stable.
@@ -99,9 +97,7 @@ _Topk = _pair("topk")
 
 
 @primitive("self | k dim largest")
-def topk(
-    self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None  # noqa: A002
-) -> Any:
+def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The k largest (or least) elements along a dimension, as a pair (values, indices).
 
     Of equal elements the first come first; NaN counts as larger than any number.
@@ -272,7 +268,7 @@ _unique_of_all.nondifferentiable()
 @composite
 def unique(
     self: Tensor,
-    sorted: bool = True,  # noqa: A002
+    sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
@@ -322,9 +318,7 @@ def _positions(beside: Any) -> Any:
 
 
 @composite
-def histc(
-    self: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None  # noqa: A002
-) -> Tensor:
+def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """How many elements fall into each of ``bins`` equal parts of a range; others and NaN are not counted.
 
     Args:
@@ -354,5 +348,5 @@ def histc(
     if low > high:
         raise ShapeError(f"histc(): max must be larger than min, got min={low} and max={high}.")
     inside = x.masked_select((x >= low) & (x <= high))
-    place = ((inside - low) / (high - low) * bins).long().clamp(max=bins - 1)
+    place = ((inside - low) * bins / (high - low)).long().clamp(max=bins - 1)
     return cast(Tensor, x.new_zeros((bins,)).scatter_add(0, place, inside.new_ones(inside.shape)))

@@ -16,15 +16,13 @@ from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import record
 from ..dispatch.operator import Declared, composite, primitive
 from ..dispatch.pointwise import finish_out
-from ..dtype import bool_, float32, float64, int64
-from ..dtype import dtype as Dtype
+from ..dtype import bool_, dtype as Dtype, float32, float64, int64
 from ..errors import ArgumentTypeError, DtypeError, ShapeError
 from ..generator import Generator, chosen, default_generators
 from ..geometry import broadcast_shapes, contiguous
 from ..key import Key
 from ..layout import layout as Layout
-from ..tensor import Tensor
-from ..tensor import empty as allocate
+from ..tensor import Tensor, empty as allocate
 from .creation import _geometry_like, _key_like, finish, into, key_for
 from .views import sizes
 
@@ -57,7 +55,9 @@ def _limits(named: dict[str, Any], low: Any, high: Any, name: str) -> tuple[Any,
 
 
 @primitive("self | low high seed offset", mutates=True, namespaces=())
-def uniform_(self: Tensor, low: float = 0, to: float = 1, *, generator: Generator | None = None, **named: Any) -> Tensor:
+def uniform_(
+    self: Tensor, low: float = 0, to: float = 1, *, generator: Generator | None = None, **named: Any
+) -> Tensor:
     """Fill with numbers drawn evenly from [low, to).
 
     Raises:
@@ -135,7 +135,9 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Gen
 def integers_(self: Tensor, low: int, high: int, generator: Generator | None = None) -> Tensor:
     """Fill with whole numbers drawn evenly from [low, high)."""
     span = high - low
-    return fill_with(integers_, self, low, 0 if span == 1 << 64 else span if span < 1 << 63 else span - (1 << 64), generator)
+    return fill_with(
+        integers_, self, low, 0 if span == 1 << 64 else span if span < 1 << 63 else span - (1 << 64), generator
+    )
 
 
 @primitive("self | odds unused seed offset", name="bernoulli_number_", mutates=True, method=False, namespaces=())
@@ -175,7 +177,9 @@ def _check_range(low: int, high: int, dtype: Dtype) -> None:
 
 
 @composite(namespaces=())
-def random_(self: Tensor, low: int = 0, to: int | None = None, *, generator: Generator | None = None, **named: Any) -> Tensor:
+def random_(
+    self: Tensor, low: int = 0, to: int | None = None, *, generator: Generator | None = None, **named: Any
+) -> Tensor:
     """Fill with whole numbers drawn evenly from [low, to): ``random_()``, ``random_(to)`` or ``random_(low, to)``.
 
     Without limits: all non-negative numbers of an integer dtype, or those a floating-point dtype holds exactly.
@@ -215,7 +219,9 @@ def _odds_dtype(key: Key) -> Dtype:
 
 
 @primitive("self | seed offset", name="bernoulli")
-def bernoulli(self: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+def bernoulli(
+    self: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Ones and zeros: each 1 with the probability that ``self`` has there, or ``p`` if given.
 
     Raises:
@@ -253,7 +259,12 @@ poisson.gradient(self=_zero)
 
 @primitive("self | num_samples replacement seed offset")
 def multinomial(
-    self: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+    self: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Indices drawn with the probabilities (or weights) in each row.
 
@@ -271,7 +282,10 @@ def multinomial(
         if isinstance(out, Tensor) and out.key.dtype is not int64:
             raise DtypeError(f"multinomial expects Long tensor out, got: {out.dtype.name}")
         return finish_out(
-            "multinomial", out, (self,), lambda: cast(Tensor, multinomial(self, num_samples, replacement, generator=generator))
+            "multinomial",
+            out,
+            (self,),
+            lambda: cast(Tensor, multinomial(self, num_samples, replacement, generator=generator)),
         )
     if not 1 <= self.geometry.ndim <= 2:
         raise ShapeError(f"prob_dist must be 1 or 2 dim, got shape {list(self.shape)}.")
@@ -280,10 +294,15 @@ def multinomial(
     if num_samples <= 0:
         raise ShapeError(f"cannot sample n_sample <= 0 samples, got {num_samples}.")
     if not replacement and num_samples > self.shape[-1]:
-        raise ShapeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of {self.shape[-1]}.")
+        raise ShapeError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of {self.shape[-1]}."
+        )
     rows = self.shape[0] if self.geometry.ndim == 2 else 1
     seed, offset = chosen(generator, self.key.device).reserve(2 * rows)
-    return cast(Tensor, multinomial.run(cast(Any, self).detach().to(float64).contiguous(), num_samples, replacement, seed, offset))
+    return cast(
+        Tensor,
+        multinomial.run(cast(Any, self).detach().to(float64).contiguous(), num_samples, replacement, seed, offset),
+    )
 
 
 multinomial.nondifferentiable()
@@ -323,8 +342,12 @@ def _drawn(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[
     return make_random
 
 
-rand = _drawn(uniform_, 0.0, 1.0, "Numbers drawn evenly from [0, 1); arguments as for :func:`empty`, and a generator.", "rand")
-randn = _drawn(normal_, 0.0, 1.0, "Normally distributed numbers; arguments as for :func:`empty`, and a generator.", "randn")
+rand = _drawn(
+    uniform_, 0.0, 1.0, "Numbers drawn evenly from [0, 1); arguments as for :func:`empty`, and a generator.", "rand"
+)
+randn = _drawn(
+    normal_, 0.0, 1.0, "Normally distributed numbers; arguments as for :func:`empty`, and a generator.", "randn"
+)
 
 
 def _like(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[..., Tensor]:
@@ -420,11 +443,15 @@ def randperm(
     if n < 0:
         raise ShapeError(f"n must be non-negative, got {n}")
     wanted = dtype or (int64 if out is None else out.key.dtype)
-    most = (1 << {"float16": 11, "bfloat16": 8, "float32": 24}.get(wanted.name, 53)) if wanted.category == 2 else (
-        1 if wanted is bool_ else int(np.iinfo(wanted.numpy).max)
+    most = (
+        (1 << {"float16": 11, "bfloat16": 8, "float32": 24}.get(wanted.name, 53))
+        if wanted.category == 2
+        else (1 if wanted is bool_ else int(np.iinfo(wanted.numpy).max))
     )
     if n - 1 > most:
-        raise ShapeError(f"n is too large for result tensor type: {wanted.name} holds whole numbers up to {most}, got n = {n}.")
+        raise ShapeError(
+            f"n is too large for result tensor type: {wanted.name} holds whole numbers up to {most}, got n = {n}."
+        )
     result = allocate(key_for(int64, device if out is None else out.device, layout), contiguous((n,)))
     permutation_(result, generator)
     result.shared = None
@@ -454,11 +481,17 @@ def normal(
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
         if size is None:
-            raise ArgumentTypeError("normal() expects a size if mean and std are numbers: normal(0.0, 1.0, size=(2, 3)).")
+            raise ArgumentTypeError(
+                "normal() expects a size if mean and std are numbers: normal(0.0, 1.0, size=(2, 3))."
+            )
         if not std >= 0:
             raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
         shape = sizes((size,))
-        result = allocate(key_for(dtype, device, layout), contiguous(shape)) if out is None else into(out, shape, dtype, "normal")
+        result = (
+            allocate(key_for(dtype, device, layout), contiguous(shape))
+            if out is None
+            else into(out, shape, dtype, "normal")
+        )
         with no_grad():
             fill_with(normal_, result, float(mean), float(std), generator)
         return finish(result, requires_grad)

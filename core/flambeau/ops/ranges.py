@@ -8,13 +8,11 @@ from typing import Any, cast
 
 from ..autograd.grad_mode import no_grad
 from ..dispatch.operator import primitive
-from ..dtype import default, float64, int64
-from ..dtype import dtype as Dtype
+from ..dtype import default, dtype as Dtype, float64, int64
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import contiguous
 from ..layout import layout as Layout
-from ..tensor import Tensor
-from ..tensor import empty as allocate
+from ..tensor import Tensor, empty as allocate
 from .creation import finish, into, key_for
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
@@ -118,7 +116,9 @@ def arange(
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     if wanted.category < 2:
         start, step = int(start), int(step)
-    return _filled(lambda target: arange_(target, start, step), count, "arange", out, wanted, layout, device, requires_grad)
+    return _filled(
+        lambda target: arange_(target, start, step), count, "arange", out, wanted, layout, device, requires_grad
+    )
 
 
 def range(
@@ -137,7 +137,9 @@ def range(
     wanted = dtype or (out.dtype if out is not None else default.dtype)
     if wanted.category < 2:
         start, step = int(start), int(step)
-    return _filled(lambda target: arange_(target, start, step), count, "range", out, wanted, layout, device, requires_grad)
+    return _filled(
+        lambda target: arange_(target, start, step), count, "range", out, wanted, layout, device, requires_grad
+    )
 
 
 def _spaced(target: Tensor, start: float, end: float, base: float | None = None) -> None:
@@ -173,7 +175,14 @@ def linspace(
     """
     low, high = float(_number(start, "linspace")), float(_number(end, "linspace"))
     return _filled(
-        lambda target: _spaced(target, low, high), _steps(steps), "linspace", out, _real(dtype, out), layout, device, requires_grad
+        lambda target: _spaced(target, low, high),
+        _steps(steps),
+        "linspace",
+        out,
+        _real(dtype, out),
+        layout,
+        device,
+        requires_grad,
     )
 
 
@@ -215,7 +224,11 @@ def eye(
             raise ArgumentTypeError(f"eye() expects an int as {name}, got {type(each).__name__} {each!r:.60}.")
         if each < 0:
             raise ShapeError(f"{name} must be greater or equal to 0, got {each}")
-    result: Any = allocate(key_for(dtype, device, layout), contiguous((n, columns))) if out is None else into(out, (n, columns), dtype, "eye")
+    result: Any = (
+        allocate(key_for(dtype, device, layout), contiguous((n, columns)))
+        if out is None
+        else into(out, (n, columns), dtype, "eye")
+    )
     with no_grad():
         result.zero_()
         result.diagonal().fill_(1)

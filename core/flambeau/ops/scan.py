@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..autograd.grad_mode import mode
 from ..dispatch.operator import primitive
 from ..dispatch.pointwise import finish_out
-from ..dtype import default, int64
-from ..dtype import dtype as Dtype
+from ..dtype import default, dtype as Dtype, int64
 from ..geometry import axis
 from ..tensor import Tensor
 from .conversion import cast_to
@@ -136,7 +136,7 @@ recurrence.reference(_numpy_recurrence)
 
 
 def _running_extreme(name: str, meaning: str) -> Any:
-    pair: Any = namedtuple(name, "values indices")  # noqa: PYI024  (named like the operator)
+    pair: Any = namedtuple(name, "values indices")
 
     def running(self: Tensor, dim: int, *, out: Any = None) -> Any:
         if out is not None:
@@ -181,7 +181,17 @@ def logcumsumexp(self: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor
     return cast(Tensor, logcumsumexp.run(self, dim))
 
 
-logcumsumexp.gradient(
-    self=lambda grad, self, dim, result: _reverse_cumsum(grad * (-result).exp(), dim) * self.exp()
-)
+def _logcumsumexp_gradient(grad: Any, self: Any, dim: int, result: Any) -> Any:
+    """exp(x_k) * sum over i >= k of grad_i exp(-result_i)."""
+    if mode.enabled or not self.ndim:
+        return _reverse_cumsum(grad * (-result).exp(), dim) * self.exp()
+    # By logarithms, for each sign apart: exp(-result) may overflow.
+    parts = []
+    for sign in (1, -1):
+        logs = (grad * sign).clamp(min=0).log() - result
+        parts.append((logs.flip(dim).logcumsumexp(dim).flip(dim) + self).exp())
+    return parts[0] - parts[1]
+
+
+logcumsumexp.gradient(self=_logcumsumexp_gradient)
 logcumsumexp.reference(lambda a, dim: np.logaddexp.accumulate(a, axis=dim) if a.ndim else a)

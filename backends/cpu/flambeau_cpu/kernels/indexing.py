@@ -12,8 +12,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from flambeau.backend import BoundsError, Geometry, Kernel, Key, ShapeError, Tensor, broadcast_shapes, contiguous, empty, expanded
-from flambeau.backend import source_of, strided, view
+
+from flambeau.backend import (
+    BoundsError,
+    Geometry,
+    Kernel,
+    Key,
+    ShapeError,
+    Tensor,
+    broadcast_shapes,
+    contiguous,
+    empty,
+    expanded,
+    source_of,
+    strided,
+    view,
+)
 
 from .._kernels import ffi, lib
 from ..launch import find
@@ -94,7 +108,13 @@ def fail(code: int, plan: Plan, indices: Sequence[Any], message: str, error: Err
 
 
 def run(
-    name: str, plan: Plan, target: Tensor, value: Tensor, indices: Sequence[Any], message: str, error: Error = BoundsError
+    name: str,
+    plan: Plan,
+    target: Tensor,
+    value: Tensor,
+    indices: Sequence[Any],
+    message: str,
+    error: Error = BoundsError,
 ) -> None:
     """Run a kernel of indexing.c that writes into the target."""
     kernel = find_cached(name, target.key)
@@ -190,7 +210,9 @@ def gather(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
             index, steps = dense(index)
             out = contiguous(wanted.shape)
             name = ("gather", self.geometry, wanted, dim)
-            plan = planned(name, lambda: _positions(self.geometry, wanted.shape, steps, out, dim), [index.geometry.numel])
+            plan = planned(
+                name, lambda: _positions(self.geometry, wanted.shape, steps, out, dim), [index.geometry.numel]
+            )
         return read(self, plan, (index,), OUT_OF_DIMENSION, ShapeError)
 
     return launch
@@ -269,7 +291,14 @@ def _flat(kernel: str, target: Tensor, index: Any, value: Tensor) -> None:
     plan = _plans.get(name) or planned(
         name, lambda: (Layout((count,), (0,), [(0, numel, 1, (1,))]), (1,), value.geometry, WRAP), [count]
     )
-    run(kernel, plan, target, value, (index,), "out of range: tried to access index {bad} on a tensor of {size} elements.")
+    run(
+        kernel,
+        plan,
+        target,
+        value,
+        (index,),
+        "out of range: tried to access index {bad} on a tensor of {size} elements.",
+    )
 
 
 def take(self: Any, index: Any) -> Tensor:
@@ -282,7 +311,12 @@ def take(self: Any, index: Any) -> Tensor:
 def put_(self: Any, index: Any, source: Any, accumulate: bool) -> None:
     if index.geometry.numel:
         target = self.contiguous()
-        _flat("index_add" if accumulate else "index_put", target, unshared(self, index).contiguous(), unshared(self, source).contiguous())
+        _flat(
+            "index_add" if accumulate else "index_put",
+            target,
+            unshared(self, index).contiguous(),
+            unshared(self, source).contiguous(),
+        )
         if target is not self:
             self.copy_(target)
 
@@ -331,7 +365,9 @@ def index(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
             layout = _layout(geometry, parts)
             out = contiguous(tuple(layout.size))
             plan = planned(
-                ("index", geometry, names), lambda: (layout, out.strides, out, WRAP), [each.geometry.numel for each in tensors]
+                ("index", geometry, names),
+                lambda: (layout, out.strides, out, WRAP),
+                [each.geometry.numel for each in tensors],
             )
         return read(self, plan, tensors, OUT_OF_DIMENSION)
 

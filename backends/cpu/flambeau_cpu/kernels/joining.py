@@ -58,7 +58,10 @@ class Cat:
                 found = plan(tuple([each.geometry for each in dense]), dim)
                 if found is None:
                     shape = geometries[0].shape
-                    return empty(key, contiguous((*shape[:dim], sum([each.shape[dim] for each in geometries]), *shape[dim + 1 :])))
+                    return empty(
+                        key,
+                        contiguous((*shape[:dim], sum([each.shape[dim] for each in geometries]), *shape[dim + 1 :])),
+                    )
                 tensors = dense
             geometry, q = found
             out = new(Tensor)
@@ -86,7 +89,17 @@ def triangle(upper: bool) -> Any:
         out = empty(self.key, dense.geometry)
         rows, columns = dense.geometry.shape[-2:]
         if out.geometry.numel:
-            q = _new(_params, (prod(dense.geometry.shape[:-2]), rows, columns, max(min(diagonal, columns), -rows), self.key.dtype.itemsize, upper))
+            q = _new(
+                _params,
+                (
+                    prod(dense.geometry.shape[:-2]),
+                    rows,
+                    columns,
+                    max(min(diagonal, columns), -rows),
+                    self.key.dtype.itemsize,
+                    upper,
+                ),
+            )
             lib.fb_call(_triangle, out.memory, dense.memory, _NULL, _NULL, _NULL, _NULL, _NULL, _NULL, q)
         return out
 
@@ -102,8 +115,21 @@ def flip(self: Any, dims: tuple[int, ...]) -> Tensor:
         last = sum((geometry.shape[dim] - 1) * geometry.strides[dim] for dim in dims)
         start = self.key.shift(self.memory, last) if last else self.memory
         null = ffi.NULL
-        lib.fb_walk(find("copy", self.key.dtype), plan_for(geometry.shape, [out.geometry.strides, strides]), out.memory, start, null, null, null)
+        lib.fb_walk(
+            find("copy", self.key.dtype),
+            plan_for(geometry.shape, [out.geometry.strides, strides]),
+            out.memory,
+            start,
+            null,
+            null,
+            null,
+        )
     return out
 
 
-KERNELS: Final[dict[str, Any]] = {"cat": Cat(), "flip": Kernel(flip), "tril": Kernel(triangle(False)), "triu": Kernel(triangle(True))}
+KERNELS: Final[dict[str, Any]] = {
+    "cat": Cat(),
+    "flip": Kernel(flip),
+    "tril": Kernel(triangle(False)),
+    "triu": Kernel(triangle(True)),
+}

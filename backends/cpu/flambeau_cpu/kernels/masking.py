@@ -62,7 +62,9 @@ def nonzero(self: Any) -> Tensor:
     count = _call("nonzero_count", self.key, (x.memory, before), (geometry.numel,))
     out = empty(self.key.of(int64), contiguous((count, geometry.ndim)))
     if out.geometry.numel:
-        _call("nonzero_write", self.key, (out.memory, x.memory, before), (geometry.numel, geometry.ndim, *geometry.shape))
+        _call(
+            "nonzero_write", self.key, (out.memory, x.memory, before), (geometry.numel, geometry.ndim, *geometry.shape)
+        )
     return out
 
 

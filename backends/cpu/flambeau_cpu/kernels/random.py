@@ -6,7 +6,20 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from flambeau.backend import Kernel, Key, ShapeError, Tensor, bfloat16, bool_, contiguous, empty, float16, float32, float64, int64
+from flambeau.backend import (
+    Kernel,
+    Key,
+    ShapeError,
+    Tensor,
+    bfloat16,
+    bool_,
+    contiguous,
+    empty,
+    float16,
+    float32,
+    float64,
+    int64,
+)
 
 from .._kernels import ffi, lib
 from ..launch import find
@@ -111,7 +124,16 @@ def dropout(x: Any, probability: float, seed: int, offset: int) -> tuple[Tensor,
     """The kept elements scaled, and which were kept."""
     x = x.contiguous()
     out, mask = empty(x.key, x.geometry), empty(x.key.of(bool_), x.geometry)
-    q = _new(_params, (x.geometry.numel, seed, offset, min(round(probability * (1 << 32)), (1 << 32) - 1), bits(1 / (1 - probability))))
+    q = _new(
+        _params,
+        (
+            x.geometry.numel,
+            seed,
+            offset,
+            min(round(probability * (1 << 32)), (1 << 32) - 1),
+            bits(1 / (1 - probability)),
+        ),
+    )
     lib.fb_call4(find("dropout", x.key.dtype), out.memory, x.memory, mask.memory, _NULL, q)
     return out, mask
 
