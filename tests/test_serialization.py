@@ -388,3 +388,34 @@ SUB.key, SUB.geometry, SUB.memory, SUB.node, SUB.shared = (
     _source.key, _source.geometry, _source.memory, None, _source.shared
 )  # fmt: skip
 SUB.more = 1
+
+
+# ---------------------------------------------------------------- modules and optimisers
+
+
+def test_modules_come_back_whole():
+    nn = flambeau.nn
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ModuleList([nn.LSTM(4, 2)]), nn.Softmax(-1))
+    model[1].register_buffer("passing", flambeau.ones(1), persistent=False)
+    for again in (round_trip(model, weights_only=False), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert repr(again) == repr(model) and len(again) == 4
+        assert [name for name, _ in again.named_parameters()] == [name for name, _ in model.named_parameters()]
+        assert again.state_dict().keys() == model.state_dict().keys()
+        assert [name for name, _ in again.named_buffers()] == [name for name, _ in model.named_buffers()]
+        assert all(type(each) is nn.Parameter for each in again.parameters())
+        x = flambeau.randn(5, 3)
+        assert flambeau.equal(again[1](again[0](x)), model[1](model[0](x)))
+
+
+def test_state_dicts_of_models_and_optimisers_are_safe():
+    model = flambeau.nn.Linear(3, 2)
+    optimizer = flambeau.optim.Adam(model.parameters())
+    model(flambeau.ones(1, 3)).sum().backward()
+    optimizer.step()
+    saved = round_trip({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "weight": model.weight})
+    other = flambeau.nn.Linear(3, 2)
+    other.load_state_dict(saved["model"])
+    again = flambeau.optim.Adam(other.parameters())
+    again.load_state_dict(saved["optimizer"])
+    assert flambeau.equal(other.weight, model.weight) and type(saved["weight"]) is flambeau.nn.Parameter
+    assert flambeau.equal(again.state[other.weight]["exp_avg"], optimizer.state[model.weight]["exp_avg"])

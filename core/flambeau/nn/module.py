@@ -138,6 +138,9 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        # Kinds are compared by identity, and unpickled text is another object.
+        kinds = {kind: kind for kind in _EXPECTED}
+        self.__dict__["_members"] = {name: kinds[kind] for name, kind in state.get("_members", {}).items()}
 
     _parameters = property(lambda self: Members(self, PARAMETER), doc="The module's own parameters by name.")
     _buffers = property(lambda self: Members(self, BUFFER, TRANSIENT), doc="The module's own buffers by name.")

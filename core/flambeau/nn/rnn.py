@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError, ShapeError
@@ -208,10 +207,6 @@ class RNNBase(Module):
     def extra_repr(self) -> str:
         rest = shown(self, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)
         return f"{self.input_size}, {self.hidden_size}" + (f", {rest}" if rest else "")
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 class RNN(RNNBase):
     __doc__ = (RNNBase.__doc__ or "").replace(
