@@ -208,6 +208,7 @@ class RNNBase(Module):
         rest = shown(self, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)
         return f"{self.input_size}, {self.hidden_size}" + (f", {rest}" if rest else "")
 
+
 class RNN(RNNBase):
     __doc__ = (RNNBase.__doc__ or "").replace(
         "What the recurrent layers have in common.",

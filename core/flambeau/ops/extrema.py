@@ -68,7 +68,7 @@ amin = _extreme("amin", "least element", np.min)
 
 def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: Any, place: Any) -> Any:
     """``max`` or ``min`` with its three meanings, and its kernel over one dimension."""
-    pair: Any = namedtuple(name, "values indices")
+    pair: Any = namedtuple(name, "values indices")  # type: ignore[misc]
 
     def over(self: Tensor, dim: int, keepdim: bool = False) -> Any:
         """Values and indices over one dimension."""
@@ -170,7 +170,7 @@ def _place(name: str, meaning: str, oracle: Callable[..., Any]) -> Any:
 argmax = _place("argmax", "largest element", np.argmax)
 argmin = _place("argmin", "least element", np.argmin)
 
-_Aminmax: Any = namedtuple("aminmax", "min max")
+_Aminmax: Any = namedtuple("aminmax", "min max")  # type: ignore[name-match]
 
 
 @composite

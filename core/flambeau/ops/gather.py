@@ -301,7 +301,8 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     index = _vector(index, "index_copy_")
     if source.key.dtype is not self.key.dtype:
         raise DtypeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype.name} and (source) {source.dtype.name}"
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype.name} and "
+            f"(source) {source.dtype.name}"
         )
     _slices("index_copy_", self, at, index, source)
     return cast(Tensor, index_copy_.run(self, index, source, at))

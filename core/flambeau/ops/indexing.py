@@ -92,7 +92,8 @@ def _basic(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
 def _plan_int(geometry: Geometry, index: int) -> tuple[Geometry, int]:
     if not geometry.ndim:
         raise BoundsError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
+            "to convert a 0-dim tensor to a number"
         )
     shape, strides = geometry.shape, geometry.strides
     at = _counted(index, 0, shape[0])

@@ -43,7 +43,8 @@ def _covering(self: Tensor, mask: Tensor, name: str) -> Tensor:
         return mask
     if broadcast_shapes(self.shape, mask.shape) != self.shape:
         raise ShapeError(
-            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(broadcast_shapes(self.shape, mask.shape))} in {name}()."
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+            f"{list(broadcast_shapes(self.shape, mask.shape))} in {name}()."
         )
     return cast(Tensor, cast(Any, mask).expand(self.shape))
 

@@ -55,7 +55,7 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool | N
     if out is not None:
         return finish_outs("sort", out, (self,), lambda: sort(self, dim, descending))
     if isinstance(dim, bool):  # sort(descending) and sort(stable=...) of old and new code
-        dim, descending = -1, dim
+        descending, dim = dim, -1
     return _Sort(*sort.run(self, axis(dim, self.geometry.ndim), bool(descending)))
 
 

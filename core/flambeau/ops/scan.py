@@ -136,7 +136,7 @@ recurrence.reference(_numpy_recurrence)
 
 
 def _running_extreme(name: str, meaning: str) -> Any:
-    pair: Any = namedtuple(name, "values indices")
+    pair: Any = namedtuple(name, "values indices")  # type: ignore[misc]
 
     def running(self: Tensor, dim: int, *, out: Any = None) -> Any:
         if out is not None:
