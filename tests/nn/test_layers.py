@@ -10,6 +10,7 @@ from scipy import signal, special
 
 import flambeau
 from flambeau import nn
+from flambeau.autograd import gradcheck, gradgradcheck
 from flambeau.nn import functional as F
 
 
@@ -445,3 +446,19 @@ def test_every_module_shows_itself_and_keeps_its_state():
         assert str(module.double()).startswith(name) and list(map(len, [module.state_dict()])) == [
             len(other.state_dict())
         ]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag_differentiates(mode):
+    table = tensor(rng().normal(size=(5, 70))[:, :3].copy()).requires_grad_()
+    index, starts = flambeau.tensor([1, 2, 4, 0, 3, 2]), flambeau.tensor([0, 3, 3])
+    factors = tensor(rng().normal(size=6)).requires_grad_()
+
+    def function(table, factors):
+        weights = factors if mode == "sum" else None
+        return F.embedding_bag(index, table, starts, mode=mode, per_sample_weights=weights, padding_idx=4)
+
+    assert function(table, factors)[1].tolist() == [0, 0, 0]  # an empty bag
+    assert gradcheck(function, (table, factors)) and gradgradcheck(function, (table, factors))
+    with pytest.raises(IndexError, match="out of"):
+        F.embedding_bag(flambeau.tensor([[9]]), table, mode=mode)

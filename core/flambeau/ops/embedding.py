@@ -146,6 +146,34 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
     return input, tensor(numbers, dtype=int64, device=input.device), len(starts)
 
 
+@primitive("weight rows bag factors? | bags", method=False, namespaces=())
+def bag_sums(weight: Tensor, rows: Tensor, bag: Tensor, factors: Tensor | None, bags: int) -> Tensor:
+    """For each bag the sum of ``weight[rows[k]] * factors[k]`` over the k whose ``bag[k]`` it is; ``bag`` never falls.
+
+    Raises:
+        IndexError: a row number is out of range.
+    """
+    return cast(Tensor, bag_sums.run(weight, rows, bag, factors, bags))
+
+
+@bag_sums.composite
+def _bag_sums(weight: Any, rows: Any, bag: Any, factors: Any, bags: int) -> Any:
+    found = weight.index_select(0, rows)
+    found = found if factors is None else found * factors.unsqueeze(1)
+    return found.new_zeros(bags, weight.shape[1]).index_add(0, bag, found)
+
+
+def _table_gradient(grad: Any, weight_shape: Any, rows: Any, bag: Any, factors: Any) -> Any:
+    each = grad.index_select(0, bag)
+    return grad.new_zeros(weight_shape).index_add(0, rows, each if factors is None else each * factors.unsqueeze(1))
+
+
+bag_sums.gradient(
+    weight=_table_gradient,
+    factors=lambda grad, weight, rows, bag: (grad.index_select(0, bag) * weight.index_select(0, rows)).sum(1),
+)
+
+
 @composite(method=False, namespaces="nn.functional")
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
@@ -200,13 +228,16 @@ def embedding_bag(
         factors = None if factors is None else factors.index_select(0, kept)
     if mode == "max":
         return _largest(embedding(rows, weight), bag, bags)
-    found: Any = embedding(rows, weight, scale_grad_by_freq=scale_grad_by_freq)
-    if factors is not None:
-        found = found * factors.unsqueeze(1)
-    total = found.new_zeros(bags, weight.shape[1]).index_add_(0, bag, found)
+    if scale_grad_by_freq:
+        found: Any = embedding(rows, weight, scale_grad_by_freq=True)
+        total: Any = bag_sums(found, positions(found, found.shape[0]), bag, factors, bags)
+    else:
+        total = bag_sums(weight, rows, bag, factors, bags)
     if mode == "sum":
         return cast(Tensor, total)
-    counts = found.new_zeros(bags).index_add_(0, bag, found.new_ones(bag.shape)).clamp(min=1)
+    if input.ndim == 2 and padding < 0:
+        return cast(Tensor, total / max(input.shape[1], 1))
+    counts = total.new_zeros(bags).index_add_(0, bag, total.new_ones(bag.shape)).clamp(min=1)
     return cast(Tensor, total / counts.unsqueeze(1))
 
 
