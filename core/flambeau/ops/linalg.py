@@ -72,13 +72,17 @@ def mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if out is not None:
         return finish_out("mm", out, (self, mat2), lambda: cast(Tensor, mm(self, mat2)))
-    if not isinstance(mat2, Tensor) or self.key is not mat2.key:
+    if type(mat2) is Tensor and self.key is mat2.key:
+        if (mm, self.geometry, mat2.geometry) in fits:
+            return cast(Tensor, mm.run(self, mat2))
+    else:
         same_key("mm", self, mat2)
     a, b = self.geometry.shape, mat2.geometry.shape
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
         raise ShapeError(
             f"mm: mat1 and mat2 shapes cannot be multiplied, expected (n, m) and (m, p), got {list(a)} and {list(b)}."
         )
+    fitting(mm, self.geometry, mat2.geometry)
     return cast(Tensor, mm.run(self, mat2))
 
 
@@ -304,6 +308,10 @@ def addmm(
     Raises:
         RuntimeError: the sizes do not fit, or the dtypes differ.
     """
+    if out is None and not old and type(self) is type(mat1) is type(mat2) is Tensor:
+        key = self.key
+        if key is mat1.key is mat2.key and (addmm, self.geometry, mat1.geometry, mat2.geometry) in fits:
+            return cast(Tensor, addmm.run(self, mat1, mat2, *_factors(self, beta, alpha)))
     if old or not (isinstance(self, Tensor) and isinstance(mat1, Tensor)):
         return old_order(addmm, (self, mat1, mat2, *old), out)
     if out is not None:
@@ -318,6 +326,7 @@ def addmm(
             f"{list(b)}."
         )
     _check_addition("addmm", self, (a[0], b[1]))
+    fitting(addmm, self.geometry, mat1.geometry, mat2.geometry)
     return cast(Tensor, addmm.run(self, mat1, mat2, *_factors(self, beta, alpha)))
 
 

@@ -25,47 +25,39 @@ typedef struct {
 /* Store one tile.  While k is worked on in blocks, c holds the running sum. */
 static inline void N(store)(const N(target) *t, i64 row, i64 column, i64 rows, i64 columns, const T *acc, bool first,
                             bool last) {
-    T *c = t->c + row * t->crs + column * t->ccs;
-    i64 crs = t->crs, ccs = t->ccs;
-    bool plain = !last || (t->alpha == 1 && !t->bias);
-    if (plain && ccs == 1 && columns == WIDTH) {
-        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH)
-            if (first) memcpy(c, acc, WIDTH * sizeof(T));
-            else for (i64 j = 0; j < WIDTH; j++) c[j] += acc[j];
-    } else if (plain) {
-        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH)
-            if (first) for (i64 j = 0; j < columns; j++) c[j * ccs] = acc[j];
-            else for (i64 j = 0; j < columns; j++) c[j * ccs] += acc[j];
-    } else if (ccs == 1 && columns == WIDTH && t->bcs <= 1) { /* the usual bias: a row, a matrix or one number per row */
-        const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
-        N(vec) alpha = t->alpha - (N(vec)){0}, beta = t->beta - (N(vec)){0};
-        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH, bias += bias ? t->brs : 0)
-            for (i64 v = 0; v < WIDTH; v += LANES) {
-                N(vec) sum = *(const N(loose) *)(acc + v);
-                if (!first) sum += *(const N(loose) *)(c + v);
-                sum *= alpha;
-                if (bias && t->bcs) sum += beta * *(const N(loose) *)(bias + v);
-                else if (bias) sum += beta * bias[0];
-                *(N(loose) *)(c + v) = sum;
-            }
-    } else if (ccs == 1 && t->bias && t->bcs == 1 && t->alpha == 1) {
-        const T *bias = t->bias + row * t->brs + column;
-        T beta = t->beta;
-        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH, bias += t->brs)
-            if (first) _Pragma("GCC ivdep") for (i64 j = 0; j < columns; j++) c[j] = acc[j] + beta * bias[j];
-            else _Pragma("GCC ivdep") for (i64 j = 0; j < columns; j++) c[j] = c[j] + acc[j] + beta * bias[j];
-    } else {
-        const T *bias = t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
-        T alpha = t->alpha, beta = t->beta;
-        i64 bcs = t->bcs;
-        for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH) {
-            T sum[WIDTH];
-            for (i64 j = 0; j < columns; j++) sum[j] = first ? acc[j] : c[j * ccs] + acc[j];
-            if (alpha != 1) for (i64 j = 0; j < columns; j++) sum[j] *= alpha;
-            if (bias) for (i64 j = 0; j < columns; j++) sum[j] += beta * bias[r * t->brs + j * bcs];
-            for (i64 j = 0; j < columns; j++) c[j * ccs] = sum[j];
+    T *c = t->c + row * t->crs + column * t->ccs, alpha = last ? t->alpha : 1, beta = t->beta;
+    const T *bias = last && t->bias ? t->bias + row * t->brs + column * t->bcs : NULL;
+    i64 crs = t->crs, ccs = t->ccs, brs = bias ? t->brs : 0, bcs = t->bcs;
+    i64 vectors = ccs == 1 && (!bias || bcs <= 1) ? columns / LANES * LANES : 0;
+    for (i64 r = 0; r < rows; r++, c += crs, acc += WIDTH, bias += brs) {
+        for (i64 j = 0; j < vectors; j += LANES) {
+            N(vec) sum = *(const N(loose) *)(acc + j);
+            if (!first) sum += *(const N(loose) *)(c + j);
+            sum *= alpha;
+            if (bias && bcs) sum += beta * *(const N(loose) *)(bias + j);
+            else if (bias) sum += beta * bias[0];
+            *(N(loose) *)(c + j) = sum;
         }
+        if (vectors == columns) continue;
+        T sum[WIDTH]; /* the rest in steps that the compiler can vectorise, whatever the strides */
+        for (i64 j = vectors; j < columns; j++) sum[j] = first ? acc[j] : c[j * ccs] + acc[j];
+        if (alpha != 1) for (i64 j = vectors; j < columns; j++) sum[j] *= alpha;
+        if (bias) for (i64 j = vectors; j < columns; j++) sum[j] += beta * bias[j * bcs];
+        for (i64 j = vectors; j < columns; j++) c[j * ccs] = sum[j];
     }
+}
+
+/* Put beta * bias where a tile will be added to it. */
+static inline void N(seed)(const N(target) *t, i64 row, i64 column, i64 rows, i64 columns) {
+    T *c = t->c + row * t->crs + column;
+    const T *bias = t->bias + row * t->brs + column * t->bcs;
+    T beta = t->beta;
+    for (i64 r = 0; r < rows; r++, c += t->crs, bias += t->brs)
+        for (i64 j = 0; j < columns; j += LANES) {
+            N(vec) value = bias[0] - (N(vec)){0};
+            if (t->bcs) value = *(const N(loose) *)(bias + j);
+            *(N(loose) *)(c + j) = beta * value;
+        }
 }
 
 /* --------------------------------------------------------------- blocked */
@@ -111,7 +103,7 @@ static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool pa
                       const N(target) *t, i64 row0, i64 column0, bool first, bool last) {
     T acc[FB_ROWS * WIDTH] __attribute__((aligned(64)));
     i64 count = fb_ceil(m, FB_ROWS);
-    bool plain = t->ccs == 1 && (!last || (t->alpha == 1 && !t->bias));
+    bool seeded = t->bias && t->alpha == 1 && t->bcs <= 1, plain = t->ccs == 1 && (t->bias ? seeded : !last || t->alpha == 1);
     for (i64 j = 0; j < n; j += WIDTH, b += bss) {
         i64 columns = fb_least(WIDTH, n - j);
         const N(tile_function) *tiles = N(tiles)[columns > LANES];
@@ -120,10 +112,12 @@ static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool pa
             i64 row = fb_cut(m, count, s), rows = fb_cut(m, count, s + 1) - row;
             T *c = t->c + (row0 + row) * t->crs + (column0 + j) * t->ccs;
             for (i64 r = 0; r < rows; r++) __builtin_prefetch(c + r * t->crs, 1); /* arrives while the tile is summed */
+            bool add = whole && (seeded || !first);
+            if (whole && seeded && first) N(seed)(t, row0 + row, column0 + j, rows, columns);
             T *to = whole ? c : acc;
             i64 ts = whole ? t->crs : WIDTH;
-            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, to, ts, whole && !first);
-            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, to, ts, whole && !first);
+            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, to, ts, add);
+            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, to, ts, add);
             if (!whole) N(store)(t, row0 + row, column0 + j, rows, columns, acc, first, last);
         }
     }
