@@ -80,14 +80,9 @@ def _update(change: int) -> None:
         if bool(before) != bool(_active):
             registry.scoped = bool(_active)
             registry.refresh()
-            if _active:
-                _watchers.append(watcher.watch)
-                watcher.watch = _watch
-            else:
-                watcher.watch = _watchers.pop()
+            watcher.watch(_watch, bool(_active))
 
 
-_watchers: Final[list[Any]] = []
 registry.rank = _rank
 registry.allowed = _allowed
 

@@ -55,6 +55,18 @@ def test_prefer_in_a_block_and_in_its_backward(rival):
     assert rival == ["mul", "mul"]
 
 
+@pytest.mark.parametrize("outer", ["prefer", "anomaly"])
+def test_preferences_and_anomaly_detection_see_the_same_nodes(rival, outer):
+    x = torch.ones(3, requires_grad=True)
+    scopes = [backends.prefer("rival"), torch.autograd.detect_anomaly()]
+    first, second = scopes if outer == "prefer" else scopes[::-1]
+    with first, second:
+        y = (x * 2.0).sum()
+    assert y.grad_fn.next_functions[0][0].trace
+    y.backward()
+    assert rival == ["mul", "mul"]
+
+
 def test_prefer_one_operator(rival):
     with backends.prefer("rival", op="add"):
         torch.ones(3) * 2

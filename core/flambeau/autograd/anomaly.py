@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from ..errors import AutogradError
@@ -12,6 +12,9 @@ from ..tensor import Tensor
 from .node import Node, watcher
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+#: Whether nodes are traced, and what looks at their gradients.
+_State = tuple[bool, Callable[[Node, Sequence[Any]], None] | None]
 
 _PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
 
@@ -37,15 +40,24 @@ class _Setting:
     """Whether anomalies are looked for; restored at the end of a ``with`` block."""
 
     def __init__(self, enabled: bool, check_nan: bool) -> None:
-        self.before = watcher.watch, watcher.check
-        self.wanted = (_watch if enabled else None, _check if enabled and check_nan else None)
+        self.before = _current()
+        self.wanted = (enabled, _check if enabled and check_nan else None)
 
     def __enter__(self) -> None:
-        self.before = watcher.watch, watcher.check
-        watcher.watch, watcher.check = self.wanted
+        self.before = _current()
+        _set(self.wanted)
 
     def __exit__(self, *_: object) -> None:
-        watcher.watch, watcher.check = self.before
+        _set(self.before)
+
+
+def _current() -> _State:
+    return _watch in watcher.watching, watcher.check
+
+
+def _set(state: _State) -> None:
+    watcher.watch(_watch, state[0])
+    watcher.check = state[1]
 
 
 class detect_anomaly(_Setting):
@@ -66,7 +78,7 @@ class set_detect_anomaly(_Setting):
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(mode, check_nan)
-        watcher.watch, watcher.check = self.wanted
+        _set(self.wanted)
 
     def __enter__(self) -> None:
-        watcher.watch, watcher.check = self.wanted
+        _set(self.wanted)

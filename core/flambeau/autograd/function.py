@@ -186,8 +186,8 @@ def _attach(
     node.op, node.edges, node.context = cls._op, edges, context
     tensors = tuple(isinstance(each, Tensor) for each in args)
     node.plan = Plan(tuple, functools.partial(_backward, cls, context, tensors), None)
-    if watcher.watch is not None:
-        watcher.watch(node)
+    if watcher.watching:
+        watcher.see(node)
     saved, own = list(context._saved), []
     for place, each in enumerate(saved):
         # A saved result goes without its history, lest the node hold its own output.

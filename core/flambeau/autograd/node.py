@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from ..errors import AutogradError
@@ -14,8 +13,6 @@ __all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_i
 
 #: A node and which of its outputs.
 Edge = tuple["Node | Leaf", int]
-#: A formula takes what its parameters name and returns gradients of one or of all inputs.
-Formula = Callable[..., Any]
 
 
 class Differentiable(Protocol):
@@ -252,8 +249,8 @@ def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args:
     node = _new(Node)
     node.op, node.plan, node.edges = op, plan, edges
     node.hooks = node.preference = node.trace = None
-    if watcher.watch is not None:
-        watcher.watch(node)
+    if watcher.watching:
+        watcher.see(node)
     if isinstance(result, Tensor):
         key = result.key
         if key.dtype.category < 2:
@@ -277,10 +274,21 @@ def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args:
 
 
 class _Watcher:
-    """Sees every node as it is made, and what its backward gave: anomaly detection, scoped preferences."""
+    """Sees every node as it is made, and what its backward gave."""
 
-    watch: Callable[[Node], None] | None = None
+    #: each is called with a new node: anomaly detection, scoped preferences
+    watching: tuple[Callable[[Node], None], ...] = ()
     check: Callable[[Node, Sequence[Any]], None] | None = None
+
+    def watch(self, function: Callable[[Node], None], wanted: bool) -> None:
+        """Let a function see new nodes from now on, or no longer."""
+        others = tuple(each for each in self.watching if each is not function)
+        self.watching = (*others, function) if wanted else others
+
+    def see(self, node: Node) -> None:
+        """Show a new node to all that watch."""
+        for each in self.watching:
+            each(node)
 
 
 watcher: Final = _Watcher()
@@ -303,13 +311,3 @@ def record_inplace(op: Differentiable, target: Tensor, args: tuple[Any, ...], sn
         shared.rebased = clock()
     else:
         shared.rebased = node.sequence  # type: ignore[union-attr]
-
-
-def saving(names: Sequence[int], length: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Like itemgetter, but always a tuple."""
-    if not names:
-        return lambda _: ()
-    if len(names) == 1:
-        (only,) = names
-        return lambda items: (items[only],)
-    return itemgetter(*names)
