@@ -88,6 +88,5 @@ def __getattr__(name: str) -> object:
 
 
 bind()
-resize_as_ = getattr(Tensor, "resize_as_")  # noqa: B009
 autograd.complete()
 namespace(globals(), "")

@@ -63,7 +63,7 @@ def show_where(options: argparse.Namespace) -> int:
     for each in public:
         print(f"{each.name}: public function at {_place(each.function)}")
     for op in chosen:
-        declared = getattr(op, "declared_with", op.function)
+        declared = op.declared_with
         print(f"{op.name}: {op.kind} operator, declared at {_place(declared)}")
         for provider in registry.providers:
             if op.name in provider.kernels:

@@ -66,7 +66,7 @@ def bind() -> None:
 def _bind_operator(op: Operator) -> None:
     if op.method:
         setattr(Tensor, op.name, op.function)
-    inplace = getattr(op, "body_of_inplace", None)
+    inplace = op.body_of_inplace
     if inplace is None and op.inplace is not None:
         inplace = _inplace_by_out(op)
     if inplace is not None and op.inplace is not None:

@@ -114,7 +114,7 @@ def test_imports_stand_at_the_top():
 def test_every_operator_is_documented_and_differentiable_or_marked():
     assert flambeau.nn
     for op in operators.values():
-        function = getattr(op, "declared_with", op.function)
+        function = op.declared_with
         assert (function.__doc__ or "").strip(), f"{op.name} has no docstring"
         if op.kind != "composite":
             assert op.differentiable is not None, f"{op.name} has neither a gradient nor nondifferentiable()"

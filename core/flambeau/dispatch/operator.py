@@ -63,6 +63,8 @@ class Operator:
     """
 
     lends = False
+    #: the generated in-place form of a pointwise operator
+    body_of_inplace: Callable[..., Any] | None = None
     #: stands in for the search while a call is explained
     intercept: Callable[[Key], Kernel] | None = None
 
@@ -80,6 +82,8 @@ class Operator:
         self.lists = tuple(i for i, each in enumerate(tensors) if each.endswith("*"))
         self.parameters = tuple(each.rstrip("?*") for each in tensors) + tuple(others)
         self.tensors = tuple(range(len(tensors)))
+        #: the function as it was written, where another one is offered in its place
+        self.declared_with = function
         self.table: dict[Key, Kernel] = {}
         self.formulas: dict[str, Callable[..., Any]] = {}
         self.joint: Callable[..., Any] | None = None
@@ -195,7 +199,7 @@ class Operator:
                 if needs[slot]
             ]
         wanted: list[str] = []
-        reads = [_parameters(formula) for _, formula in jobs]
+        reads = [self.reads(formula) for _, formula in jobs]
         for each in reads:
             wanted += [name for name in each if name not in wanted]
         sources = [
@@ -217,8 +221,12 @@ class Operator:
 
     @staticmethod
     def reads(formula: Callable[..., Any]) -> tuple[str, ...]:
-        """The names of what a formula needs, after the gradient."""
-        return _parameters(formula)
+        """The names a formula reads, after ``grad``."""
+        skip = 1
+        if isinstance(formula, functools.partial):
+            formula, skip = formula.func, 2
+        code = formula.__code__
+        return code.co_varnames[skip : code.co_argcount]
 
     def _no_formula(self, name: str) -> Callable[..., Any]:
         def raises(grad: Any) -> Any:
@@ -228,15 +236,6 @@ class Operator:
             )
 
         return raises
-
-
-def _parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
-    """The names a formula reads, after ``grad``."""
-    skip = 1
-    if isinstance(formula, functools.partial):
-        formula, skip = formula.func, 2
-    code = formula.__code__
-    return code.co_varnames[skip : code.co_argcount]
 
 
 def _wants_all(formula: Callable[..., Any]) -> bool:
@@ -547,8 +546,7 @@ def _mutating_runner(op: Operator) -> Callable[..., Any]:
                         if part.key.device is not key.device:
                             raise device_mismatch(op.name, target, part)
                         recording = recording or tracked(part)
-        geometry = target.geometry
-        if not geometry.dense and geometry.overlapping:
+        if not target.geometry.dense:
             writable(target, op.name)
         recording = recording and mode.enabled and op.differentiable is not False
         snapshot = before_write(op, target) if recording else None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..autograd.grad_mode import mode
+from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import record, record_inplace, tracked
 from ..dtype import bool_, can_cast, default, dtype as Dtype, float64, of_scalar, promote_types
 from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
@@ -183,11 +183,8 @@ def _partial_overlap(target: Tensor, others: Sequence[Any]) -> bool:
 
 
 def _copy_into(target: Tensor, source: Tensor) -> None:
-    enabled, mode.enabled = mode.enabled, False
-    try:
+    with no_grad():
         target.copy_(source)
-    finally:
-        mode.enabled = enabled
 
 
 def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[[], Tensor]) -> Tensor:
@@ -204,8 +201,7 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad.\nDrop out=, or run it in flambeau.no_grad()."
         )
-    enabled, mode.enabled = mode.enabled, False
-    try:
+    with no_grad():
         result = compute()
         if result.key.device is not out.key.device:
             raise device_mismatch(name, result, out)
@@ -218,8 +214,6 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
             out.resize_(result.geometry.shape)
         writable(out, name)
         out.copy_(result)
-    finally:
-        mode.enabled = enabled
     return out
 
 
@@ -275,9 +269,7 @@ def pointwise(
         call_.__doc__ = f"In-place form of :func:`{op.name}`."
         dunders = (operator,) if isinstance(operator, str) else operator
         declared = publish(op, call, namespaces, method, dunders, f"{op.name}_" if inplace else None)
-        op.body_of_inplace = call_  # type: ignore[attr-defined]
-        op.declared_with = function  # type: ignore[attr-defined]
-        op.rule = rule  # type: ignore[attr-defined]
+        op.body_of_inplace, op.declared_with = call_, function
         declared.run = call
         return declared
 

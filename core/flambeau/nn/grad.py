@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..autograd.engine import grad as gradient_of
@@ -38,79 +39,37 @@ def _weight(
     return _gradient(dims, input.detach(), weight, grad_output, False, (stride, padding, dilation, groups))
 
 
-def conv1d_input(
-    input_size: Any,
-    weight: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv1d with respect to its input, of shape ``input_size``."""
-    return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
+def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The two gradients of the convolution over ``dims`` dimensions."""
+
+    def of_input(
+        input_size: Any,
+        weight: Any,
+        grad_output: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        return _input(dims, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+    def of_weight(
+        input: Any,
+        weight_size: Any,
+        grad_output: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        return _weight(dims, input, weight_size, grad_output, stride, padding, dilation, groups)
+
+    for function, what in ((of_input, "input"), (of_weight, "weight")):
+        function.__name__ = function.__qualname__ = f"conv{dims}d_{what}"
+        function.__doc__ = f"The gradient of conv{dims}d with respect to its {what}, of shape ``{what}_size``."
+    return of_input, of_weight
 
 
-def conv1d_weight(
-    input: Any,
-    weight_size: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv1d with respect to its weight, of shape ``weight_size``."""
-    return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
-
-
-def conv2d_input(
-    input_size: Any,
-    weight: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv2d with respect to its input, of shape ``input_size``."""
-    return _input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
-
-
-def conv2d_weight(
-    input: Any,
-    weight_size: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv2d with respect to its weight, of shape ``weight_size``."""
-    return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
-
-
-def conv3d_input(
-    input_size: Any,
-    weight: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv3d with respect to its input, of shape ``input_size``."""
-    return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
-
-
-def conv3d_weight(
-    input: Any,
-    weight_size: Any,
-    grad_output: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The gradient of conv3d with respect to its weight, of shape ``weight_size``."""
-    return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)
+conv1d_input, conv1d_weight = _gradients(1)
+conv2d_input, conv2d_weight = _gradients(2)
+conv3d_input, conv3d_weight = _gradients(3)

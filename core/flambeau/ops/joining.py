@@ -9,7 +9,7 @@ import numpy as np
 
 from ..autograd.grad_mode import mode
 from ..autograd.node import record
-from ..dispatch.operator import composite, primitive
+from ..dispatch.operator import composite, offer, primitive
 from ..dispatch.pointwise import finish_out, result_type
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import Size, axis, broadcast_shapes
@@ -125,12 +125,8 @@ def _cat_gradient(grad: Any, tensors: list[Any], dim: int) -> list[Any]:
 cat.gradient(tensors=lambda grad, tensors_shape, dim: _cat_gradient(grad, tensors_shape, dim))
 cat.reference(lambda tensors, dim: np.concatenate(tensors, dim))
 
-concat = composite(name="concat", method=False)(lambda tensors, dim=0, **options: cat(tensors, dim, **options))
-concat.__doc__ = "Another name of :func:`cat`."
-concatenate = composite(name="concatenate", method=False)(
-    lambda tensors, dim=0, **options: cat(tensors, dim, **options)
-)
-concatenate.__doc__ = "Another name of :func:`cat`."
+offer(name="concat", method=False)(cat)
+offer(name="concatenate", method=False)(cat)
 
 
 @composite(method=False)

@@ -15,7 +15,7 @@ from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dispatch.writes import device_mismatch
 from ..errors import ArgumentTypeError, DtypeError, ShapeError
-from ..geometry import axis, broadcast_shapes
+from ..geometry import Size, axis, broadcast_shapes
 from ..tensor import Tensor
 from .views import declared
 
@@ -357,6 +357,16 @@ def _(self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 addmm.composite(lambda self, mat1, mat2, beta, alpha: _combined(self, mat1.mm(mat2), beta, alpha))
 
 
+def _batches(name: str, batch1: Tensor, batch2: Tensor) -> tuple[Size, Size]:
+    """The shapes of two batches of matrices that can be multiplied."""
+    a, b = batch1.geometry.shape, batch2.geometry.shape
+    if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
+        raise wrong_sizes(
+            name, "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2
+        )
+    return a, b
+
+
 @primitive("self batch1 batch2 | beta alpha", inplace="baddbmm_")
 def baddbmm(
     self: Tensor,
@@ -387,11 +397,7 @@ def baddbmm(
             lambda: cast(Tensor, baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)),
         )
     same_key("baddbmm", self, batch1, batch2)
-    a, b = batch1.geometry.shape, batch2.geometry.shape
-    if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise wrong_sizes(
-            "baddbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2
-        )
+    a, b = _batches("baddbmm", batch1, batch2)
     _check_addition("baddbmm", self, (a[0], a[1], b[2]))
     return cast(Tensor, baddbmm.run(self, batch1, batch2, *_factors(self, beta, alpha)))
 
@@ -463,11 +469,7 @@ def addbmm(
             lambda: cast(Tensor, addbmm(self, batch1, batch2, beta=beta, alpha=alpha)),
         )
     same_key("addbmm", self, batch1, batch2)
-    a, b = batch1.shape, batch2.shape
-    if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
-        raise wrong_sizes(
-            "addbmm", "batch1 (b, n, m) and batch2 (b, m, p) to be 3D tensors of fitting sizes", batch1, batch2
-        )
+    a, b = _batches("addbmm", batch1, batch2)
     # Sum over the batch inside one product: the batch becomes part of the inner dimension.
     wide = cast(Any, batch1).permute(1, 0, 2).reshape(a[1], a[0] * a[2])
     return cast(Tensor, addmm(self, wide, cast(Any, batch2).reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha))

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
+from ..dispatch.operator import offer
 from ..errors import ArgumentTypeError, AutogradError, ShapeError
 from ..geometry import axis, contiguous
 from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
@@ -240,6 +241,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     return self
 
 
+@offer()
 def resize_as_(self: Tensor, other: Tensor) -> Tensor:
     """Resize to the shape of another tensor."""
     return resize_(self, other.shape)
@@ -296,7 +298,7 @@ METHODS: Final = {
     each.__name__: each
     for each in (
         requires_grad_, backward, register_hook, retain_grad, size, stride, dim, numel, element_size, is_contiguous,
-        storage_offset, is_floating_point, is_complex, is_signed, is_same_size, resize_, resize_as_, set_, data_ptr,
+        storage_offset, is_floating_point, is_complex, is_signed, is_same_size, resize_, set_, data_ptr,
     )
 }  # fmt: skip
 METHODS.update(ndimension=dim, nelement=numel)

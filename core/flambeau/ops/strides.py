@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ..autograd.grad_mode import mode
+from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Node, edge, record, refresher
 from ..dispatch.operator import view_op
 from ..errors import ShapeError
@@ -71,12 +71,9 @@ def as_strided_scatter(
 ) -> Tensor:
     """A copy of ``self`` in which the elements of its ``as_strided`` view are those of ``src``."""
     offset = self.offset if storage_offset is None else storage_offset
-    enabled, mode.enabled = mode.enabled, False
-    try:
+    with no_grad():
         result = cast(Any, self).clone()
         result.as_strided(size, stride, offset - self.offset).copy_(src)
-    finally:
-        mode.enabled = enabled
     if mode.enabled and (self.node is not None or src.node is not None):
         record(as_strided_scatter.op, (self, src, tuple(size), tuple(stride), offset - self.offset), result)
     return cast(Tensor, result)

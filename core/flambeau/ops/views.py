@@ -316,8 +316,12 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 transpose.gradient(self=lambda grad, dim0, dim1: grad.transpose(dim0, dim1))
-swapaxes = composite(name="swapaxes")(lambda self, axis0, axis1: transpose(self, axis0, axis1))
-swapaxes.__doc__ = "Swap two dimensions: another name of :func:`transpose`."
+
+
+@composite
+def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Swap two dimensions: another name of :func:`transpose`."""
+    return transpose(self, axis0, axis1)  # type: ignore[no-any-return]
 
 
 @view_op("self |")
