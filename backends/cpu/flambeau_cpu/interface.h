@@ -6,6 +6,7 @@ const char *fb_kernel_name(int family, int index, int *dtype);
 void fb_set_threads(int threads);
 int fb_get_threads(void);
 int fb_flush_denormal(int on);
+void fb_use_blas(void *sgemm, void *dgemm);
 int64_t fb_call(const fb_kernel *kernel, void *, void *, void *, void *, void *, void *, void *, void *,
                 const int64_t *q);
 int64_t fb_call4(const fb_kernel *kernel, void *, void *, void *, void *, const int64_t *q);

@@ -7,7 +7,7 @@ from typing import Any
 
 from flambeau.backend import Backend, hookimpl
 
-from . import __version__
+from . import __version__, blas
 from ._kernels import lib
 from .kernels import KERNELS
 from .memory import HostMemory
@@ -30,6 +30,7 @@ def _choose_instructions() -> str:
 
 
 INSTRUCTIONS = _choose_instructions()
+BLAS = blas.load()
 
 
 def _default_threads() -> int:
@@ -52,6 +53,7 @@ def flambeau_backends() -> list[Backend]:
         "memory_cached": lib.fb_cached_bytes,
         "memory_allocated": lib.fb_live_bytes,
         "instructions": lambda: INSTRUCTIONS,
+        "blas": lambda: BLAS,
     }
     return [
         Backend(

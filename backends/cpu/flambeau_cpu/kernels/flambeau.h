@@ -56,6 +56,12 @@ typedef struct {
 /* Threads that fb_parallel regions may use; 1 in a forked child. */
 extern int fb_threads;
 
+/* OpenBLAS's sgemm and dgemm, as Fortran calls them, or NULL until they are wanted. */
+typedef void (*fb_blas_gemm)(const char *ta, const char *tb, const int *m, const int *n, const int *k, const void *alpha,
+                             const void *a, const int *lda, const void *b, const int *ldb, const void *beta, void *c,
+                             const int *ldc);
+extern fb_blas_gemm fb_blas[2];
+
 #define FB_PRAGMA(text) _Pragma(#text)
 /* Parallel loop over `work` units of which each costs about `cost` elements:
  *     FB_PARALLEL_FOR(rows * columns) for (i64 r = 0; r < rows; r++) ...        */

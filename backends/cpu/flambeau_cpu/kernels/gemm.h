@@ -5,11 +5,10 @@
  *   product   the blocked loops around it: panels of B and blocks of A are
  *             copied once into the order in which the tile reads them;
  *   vector    a matrix times a vector, which is bound by memory;
+ *   blas      OpenBLAS, for floating-point matrices that are large in every direction;
  *   gemm      picks among these and their transposes, and splits the result among threads.
  *
- * Every element of the result is one chain of multiply-adds along k inside
- * blocks of k whose size depends on k alone, so neither the place of an element
- * nor the number of threads changes its value. */
+ * The blocks of k depend on k alone, so that the number of threads does not change a value. */
 
 /* ---------------------------------------------------------------- storing */
 
@@ -252,6 +251,28 @@ static void N(vector)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, co
     }
 }
 
+/* ------------------------------------------------------------------ blas */
+
+/* Let OpenBLAS compute t, on this thread.  Returns false if it does not take such operands, or small ones, for which
+ * the copies it always makes cost too much. */
+static bool N(blas)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs, N(target) t) {
+    enum { LEAST = 128 };
+    fb_blas_gemm gemm = (T)0.5 == 0 ? NULL : fb_blas[sizeof(T) == sizeof(double)];
+    if (!gemm || fb_least(m, fb_least(n, k)) < LEAST) return false;
+    if (t.ccs != 1) return t.crs == 1 && N(blas)(n, m, k, b, bcs, brs, a, acs, ars, (N(target)){t.c, t.ccs, t.crs, t.bias, t.bcs, t.brs, t.alpha, t.beta});
+    bool a_turned = acs != 1, b_turned = bcs != 1;
+    i64 lda = a_turned ? acs : ars, ldb = b_turned ? bcs : brs;
+    if ((a_turned && ars != 1) || (b_turned && brs != 1) || lda < (a_turned ? m : k) || ldb < (b_turned ? k : n) || t.crs < n ||
+        fb_most(fb_most(m, fb_most(n, k)), fb_most(lda, fb_most(ldb, t.crs))) > INT32_MAX) return false;
+    for (i64 r = 0; t.bias && r < m; r++)
+        for (i64 c = 0; c < n; c++) t.c[r * t.crs + c] = t.beta * t.bias[r * t.brs + c * t.bcs];
+    /* Fortran's matrices have their columns in a row: it computes the transposed product. */
+    int rows = (int)m, columns = (int)n, depth = (int)k, step_a = (int)lda, step_b = (int)ldb, step_c = (int)t.crs;
+    T add = t.bias ? 1 : 0;
+    gemm(b_turned ? "T" : "N", a_turned ? "T" : "N", &columns, &rows, &depth, &t.alpha, b, &step_b, a, &step_a, &add, t.c, &step_c);
+    return true;
+}
+
 /* ------------------------------------------------------------------ gemm */
 
 /* What copying costs, in multiply-adds of a tile, if columns of the result are lanes. */
@@ -279,6 +300,7 @@ static bool N(gemv)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, i64 
 /* Matrix times matrix on this thread. */
 static bool N(gemm_one)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
                         const N(target) *t) {
+    if (N(blas)(m, n, k, a, ars, acs, b, brs, bcs, *t)) return true;
     char stack[FB_STACK] __attribute__((aligned(64)));
     size_t bytes = N(scratch)(m, n, k, ars, acs, brs, bcs);
     T *scratch = bytes <= FB_STACK ? (T *)stack : fb_allocate(bytes);

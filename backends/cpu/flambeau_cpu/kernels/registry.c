@@ -79,6 +79,13 @@ const char *fb_kernel_name(int family, int index, int *dtype) {
 void fb_set_threads(int threads) { fb_threads = threads < 1 ? 1 : threads; }
 int fb_get_threads(void) { return fb_threads; }
 
+fb_blas_gemm fb_blas[2];
+
+void fb_use_blas(void *sgemm, void *dgemm) {
+    fb_blas[0] = (fb_blas_gemm)sgemm;
+    fb_blas[1] = (fb_blas_gemm)dgemm;
+}
+
 #ifdef FB_X86
 #define FLUSH_TO_ZERO 0x8040u /* results and operands, in the control register of the vector unit */
 static void flush_denormal(int on) {

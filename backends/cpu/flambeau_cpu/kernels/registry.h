@@ -8,6 +8,7 @@ const char *fb_kernel_name(int family, int index, int *dtype);
 void fb_set_threads(int threads);
 int fb_get_threads(void);
 int fb_flush_denormal(int on);
+void fb_use_blas(void *sgemm, void *dgemm);
 i64 fb_call(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, void *p4, void *p5, void *p6, void *p7,
             const i64 *q);
 i64 fb_call4(const fb_kernel *kernel, void *p0, void *p1, void *p2, void *p3, const i64 *q);
