@@ -10,6 +10,8 @@ import pytest
 import flambeau
 from flambeau.autograd import gradcheck, gradgradcheck
 from flambeau.ops.linear import linear
+from flambeau.plugins import hook
+from flambeau_cpu import blas
 from flambeau_cpu._kernels import lib
 
 rng = np.random.default_rng(0)
@@ -65,6 +67,35 @@ def test_mm(dtype, tolerance, layouts):
     ]:
         a, b = values((m, k), dtype), values((k, n), dtype)
         close(flambeau.mm(laid(a, layouts[0]), laid(b, layouts[1])), wide(a) @ wide(b), tolerance, k)
+
+
+@pytest.mark.parametrize("dtype, tolerance", FLOATS)
+@pytest.mark.parametrize("layouts", list(itertools.product(["contiguous", "transposed", "strided"], repeat=2)))
+def test_large_products(dtype, tolerance, layouts):
+    """Large in every direction: OpenBLAS computes those whose rows or columns are contiguous."""
+    a, b, bias = values((150, 130), dtype), values((130, 170), dtype), values((170,), dtype)
+    left, right = laid(a, layouts[0]), laid(b, layouts[1])
+    close(left @ right, wide(a) @ wide(b), tolerance, 130)
+    expected = 2 * (wide(a) @ wide(b)) - 3 * wide(bias)
+    close(flambeau.addmm(flambeau.tensor(bias), left, right, beta=-3, alpha=2), expected, 2 * tolerance, 130)
+    transposed = (right.t() @ left.t()).t()
+    close(transposed, wide(a) @ wide(b), tolerance, 130)
+    missing = flambeau.full((170,), float("nan"), dtype=left.dtype)
+    close(flambeau.addmm(missing, left, right, beta=0), wide(a) @ wide(b), tolerance, 130)
+
+
+def test_blas_is_the_declared_library():
+    assert hook("cpu", "blas")().startswith("OpenBLAS 0.3.")
+
+
+def test_missing_blas_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(blas.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError) as caught:
+        blas.load()
+    assert str(caught.value) == (
+        "flambeau-cpu multiplies matrices with OpenBLAS, and the package scipy-openblas32 is not installed.\n"
+        "Install it: pip install --force-reinstall scipy-openblas32"
+    )
 
 
 SHAPES = [

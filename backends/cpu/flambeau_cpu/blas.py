@@ -24,7 +24,9 @@ def load() -> str:
     Raises:
         ImportError: the package that brings it is not installed or damaged.
     """
-    spec = importlib.util.find_spec("scipy_openblas32")  # found, not imported: that takes longer than loading the library
+    spec = importlib.util.find_spec(
+        "scipy_openblas32"
+    )  # found, not imported: that takes longer than loading the library
     folders = spec.submodule_search_locations or [] if spec else []
     found = [file for folder in folders for file in sorted(Path(folder, "lib").glob("libscipy_openblas*"))]
     if not found:

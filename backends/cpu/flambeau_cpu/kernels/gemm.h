@@ -2,8 +2,8 @@
  *
  * A template: define T (the element) and N(name) (its suffix) and include tile.h before each
  * inclusion.  From the inside out:
- *   product   the blocked loops around it: panels of B and blocks of A are
- *             copied once into the order in which the tile reads them;
+ *   product   the blocked loops around it: panels of B are copied once into
+ *             the order in which the tile reads them;
  *   vector    a matrix times a vector, which is bound by memory;
  *   blas      OpenBLAS, for floating-point matrices that are large in every direction;
  *   gemm      picks among these and their transposes, and splits the result among threads.
@@ -81,24 +81,8 @@ static void N(pack_b)(i64 k, i64 n, const T *b, i64 brs, i64 bcs, T *to) {
     }
 }
 
-/* Copy m x k of A into strips of at most FB_ROWS rows, k outermost inside a strip. */
-static void N(pack_a)(i64 m, i64 k, const T *a, i64 ars, i64 acs, T *to) {
-    i64 strips = fb_ceil(m, FB_ROWS);
-    for (i64 s = 0; s < strips; s++) {
-        i64 row = fb_cut(m, strips, s), rows = fb_cut(m, strips, s + 1) - row;
-        const T *from = a + row * ars;
-        T *strip = to + row * k;
-        if (rows == FB_ROWS)
-            for (i64 p = 0; p < k; p++)
-                for (i64 r = 0; r < FB_ROWS; r++) strip[p * FB_ROWS + r] = from[r * ars + p * acs];
-        else
-            for (i64 p = 0; p < k; p++)
-                for (i64 r = 0; r < rows; r++) strip[p * rows + r] = from[r * ars + p * acs];
-    }
-}
-
-/* Rows [0, m) of A, copied or not, times strips of B with row distance ldb and strip distance bss. */
-static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool packed, const T *b, i64 ldb, i64 bss,
+/* Rows [0, m) of A times strips of B with row distance ldb and strip distance bss. */
+static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 ldb, i64 bss,
                       const N(target) *t, i64 row0, i64 column0, bool first, bool last) {
     T acc[FB_ROWS * WIDTH] __attribute__((aligned(64)));
     i64 count = fb_ceil(m, FB_ROWS);
@@ -115,8 +99,7 @@ static void N(strips)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, bool pa
             if (whole && seeded && first) N(seed)(t, row0 + row, column0 + j, rows, columns);
             T *to = whole ? c : acc;
             i64 ts = whole ? t->crs : WIDTH;
-            if (packed) tiles[rows](k, a + row * k, 1, rows, b, ldb, NULL, to, ts, add);
-            else tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, to, ts, add);
+            tiles[rows](k, a + row * ars, ars, acs, b, ldb, NULL, to, ts, add);
             if (!whole) N(store)(t, row0 + row, column0 + j, rows, columns, acc, first, last);
         }
     }
@@ -129,43 +112,28 @@ static inline bool N(spread)(i64 count, i64 stride) {
     return count * step <= 256;
 }
 
-/* B is read where it is if its rows are vectors that the cache can hold together, A if a few of its rows can. */
+/* B is read where it is if its rows are vectors that the cache can hold together. */
 static inline bool N(direct)(i64 n, i64 k, i64 brs, i64 bcs) {
     return bcs == 1 && n % LANES == 0 && brs >= n && brs <= 512 && N(spread)(fb_least(k, FB_DEPTH), brs);
 }
-static inline bool N(copies_a)(i64 n, i64 ars, i64 acs) {
-    return n > 32 * WIDTH || (n > 4 * WIDTH && (acs != 1 || !N(spread)(4 * FB_ROWS, ars)));
-}
 
-static size_t N(scratch)(i64 m, i64 n, i64 k, i64 ars, i64 acs, i64 brs, i64 bcs) {
-    i64 depth = fb_least(k, FB_DEPTH), columns = fb_ceil(fb_least(n, FB_PANEL), WIDTH) * WIDTH;
-    i64 elements = N(direct)(n, k, brs, bcs) ? 0 : depth * columns;
-    if (N(copies_a)(n, ars, acs)) elements += depth * fb_least(m, FB_BLOCK_ROWS);
-    return (size_t)elements * sizeof(T);
+static size_t N(scratch)(i64 n, i64 k, i64 brs, i64 bcs) {
+    return N(direct)(n, k, brs, bcs) ? 0 : (size_t)(fb_least(k, FB_DEPTH) * fb_ceil(fb_least(n, FB_PANEL), WIDTH) * WIDTH) * sizeof(T);
 }
 
 static void N(product)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
                        const N(target) *t, T *scratch) {
     i64 blocks = fb_most(1, fb_ceil(k, FB_DEPTH));
-    bool direct = N(direct)(n, k, brs, bcs), copy = N(copies_a)(n, ars, acs);
+    bool direct = N(direct)(n, k, brs, bcs);
     for (i64 j = 0; j < n; j += FB_PANEL) {
         i64 columns = fb_least(FB_PANEL, n - j);
         for (i64 block = 0; block < blocks; block++) {
             i64 p = fb_cut(k, blocks, block), depth = fb_cut(k, blocks, block + 1) - p;
             const T *panel = b + p * brs + j * bcs;
-            T *block_a = scratch;
-            if (!direct) {
-                N(pack_b)(depth, columns, panel, brs, bcs, scratch);
-                panel = scratch;
-                block_a += depth * fb_ceil(columns, WIDTH) * WIDTH;
-            }
-            for (i64 i = 0; i < m; i += FB_BLOCK_ROWS) {
-                i64 rows = fb_least(FB_BLOCK_ROWS, m - i);
-                const T *from = a + i * ars + p * acs;
-                if (copy) N(pack_a)(rows, depth, from, ars, acs, block_a);
-                N(strips)(rows, columns, depth, copy ? block_a : from, ars, acs, copy, panel, direct ? brs : WIDTH,
-                          direct ? WIDTH : depth * WIDTH, t, i, j, block == 0, block == blocks - 1);
-            }
+            if (!direct) N(pack_b)(depth, columns, panel, brs, bcs, scratch);
+            for (i64 i = 0; i < m; i += FB_BLOCK_ROWS)
+                N(strips)(fb_least(FB_BLOCK_ROWS, m - i), columns, depth, a + i * ars + p * acs, ars, acs, direct ? panel : scratch,
+                          direct ? brs : WIDTH, direct ? WIDTH : depth * WIDTH, t, i, j, block == 0, block == blocks - 1);
         }
     }
 }
@@ -276,11 +244,10 @@ static bool N(blas)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
 /* ------------------------------------------------------------------ gemm */
 
 /* What copying costs, in multiply-adds of a tile, if columns of the result are lanes. */
-static double N(cost)(i64 m, i64 n, i64 k, i64 ars, i64 acs, i64 brs, i64 bcs, i64 ccs) {
+static double N(cost)(i64 m, i64 n, i64 k, i64 brs, i64 bcs, i64 ccs) {
     double padded = (double)(fb_ceil(n, LANES) * LANES) * (double)m * (double)k;
     double copy_b = N(direct)(n, k, brs, bcs) ? 0 : (double)(n * k) * (bcs == 1 ? 4 : 20);
-    double copy_a = N(copies_a)(n, ars, acs) ? (double)(m * k) * (acs == 1 ? 20 : 10) : 0;
-    return padded + copy_a + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20 * (double)fb_ceil(k, FB_DEPTH)); /* each block of k adds to c */
+    return padded + copy_b + (ccs == 1 ? 0 : (double)(m * n) * 20 * (double)fb_ceil(k, FB_DEPTH)); /* each block of k adds to c */
 }
 
 /* Matrix times vector on this thread; x has stride xs.  Returns false without memory. */
@@ -302,7 +269,7 @@ static bool N(gemm_one)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const
                         const N(target) *t) {
     if (N(blas)(m, n, k, a, ars, acs, b, brs, bcs, *t)) return true;
     char stack[FB_STACK] __attribute__((aligned(64)));
-    size_t bytes = N(scratch)(m, n, k, ars, acs, brs, bcs);
+    size_t bytes = N(scratch)(n, k, brs, bcs);
     T *scratch = bytes <= FB_STACK ? (T *)stack : fb_allocate(bytes);
     if (!scratch) return false;
     N(product)(m, n, k, a, ars, acs, b, brs, bcs, t, scratch);
@@ -316,7 +283,7 @@ static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
                     i64 threads) {
     if (!m || !n) return true;
     bool vector = m == 1 || n == 1;
-    if (vector ? n != 1 : N(cost)(n, m, k, bcs, brs, acs, ars, t.crs) < N(cost)(m, n, k, ars, acs, brs, bcs, t.ccs)) {
+    if (vector ? n != 1 : N(cost)(n, m, k, acs, ars, t.crs) < N(cost)(m, n, k, brs, bcs, t.ccs)) {
         /* Work on the transposed product: the rows of the result become lanes. */
         const T *other = a; a = b; b = other;
         i64 s = m; m = n; n = s;
