@@ -73,9 +73,15 @@ cfloat, cdouble = complex64, complex128
 
 
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
-_PARTS = ("backends", "nn", "optim", "serialization", "utils")
+_PARTS = ("accelerator", "backends", "nn", "optim", "serialization", "utils")
 #: Names that such a part provides.
-_PROVIDED = {"explain": "backends", "save": "serialization", "load": "serialization"}
+_PROVIDED = {
+    "explain": "backends",
+    "save": "serialization",
+    "load": "serialization",
+    "Stream": "streams",
+    "Event": "streams",
+}
 
 
 def __getattr__(name: str) -> object:

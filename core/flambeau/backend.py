@@ -14,13 +14,15 @@ the entry point's name is the device type it serves.  The module has a function
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pluggy
 
+from .capabilities import CAPABILITIES
 from .dispatch.operator import operators
 from .dispatch.providers import KernelFamily, Provider
 from .dtype import (
@@ -57,7 +59,7 @@ from .layout import layout, strided as strided_layout
 from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
 
 __all__ = [
-    "DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "Backend", "BoundsError", "DeviceError",
+    "CAPABILITIES", "DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "Backend", "BoundsError", "DeviceError",
     "DtypeError", "FlambeauError", "Geometry", "Handle", "Kernel", "Key", "Memory", "MissingKernelError",
     "PluginError", "Provider", "ShapeError", "Size", "Tensor", "bfloat16", "bool_", "broadcast", "broadcast_shapes",
     "complex64", "complex128", "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded",
@@ -67,9 +69,6 @@ __all__ = [
 
 hookspec: Final = pluggy.HookspecMarker("flambeau")
 hookimpl: Final = pluggy.HookimplMarker("flambeau")
-
-#: What a device may declare beyond memory and kernels.
-CAPABILITIES: Final = frozenset({"streams", "events", "rng", "pinned_memory", "profiling"})
 
 
 class Kernel:
@@ -126,8 +125,9 @@ class Backend:
         priority: higher wins where several providers serve a call.
         layout: the layout of the tensors that the kernels take.
         capabilities: of :data:`CAPABILITIES`, those the device has.
-        hooks: named functions that the rest of the framework may ask the device for, such as
-            ``set_num_threads``, ``get_num_threads``, ``empty_cache``, ``synchronize``.
+        hooks: functions by name: those that the declared capabilities need, and any of ``device_count()``,
+            ``current_device()``, ``set_device(index)``, ``set_num_threads(n)``, ``get_num_threads()``,
+            ``set_flush_denormal(on)``, ``empty_cache()``, ``memory_allocated()``, ``memory_cached()``.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Backend:
         expect(isinstance(self.version, str), "a version string", self.version)
         expect(isinstance(self.priority, int), "an int as priority", self.priority)
         expect(isinstance(self.layout, layout), "a flambeau.layout", self.layout)
-        unknown = frozenset(self.capabilities) - CAPABILITIES
+        unknown = frozenset(self.capabilities) - CAPABILITIES.keys()
         expect(not unknown, f"capabilities of {sorted(CAPABILITIES)}", sorted(unknown))
         for name, family in self.kernels.items():
             if name not in operators:
@@ -177,6 +177,10 @@ class Backend:
                 "host",
             ):
                 expect(hasattr(self.memory, method), f"memory with {method!r}", self.memory)
+        draws = [name for name in self.kernels if "seed" in operators[name].parameters]
+        fault = _fault(self.capabilities, self.hooks, draws, self.memory is not None)
+        if fault:
+            raise PluginError(f"Plug-in {plugin!r}, backend {self.name!r}: expected {fault}.")
 
     def provider(self, plugin: str) -> Provider:
         """The dispatch entry for the kernels."""
@@ -184,3 +188,56 @@ class Backend:
             name=self.name, device=self.device, kernels=self.kernels, version=self.version, priority=self.priority,
             layout=self.layout, plugin=plugin,
         )  # fmt: skip
+
+
+def _fault(
+    declared: Collection[str], hooks: Mapping[str, Callable[..., Any]], draws: Collection[str], provides: bool
+) -> str | None:
+    """What is wrong with a backend's capabilities: "expected ..., got ...", or None.
+
+    Args:
+        declared: the capabilities.
+        hooks: the functions brought.
+        draws: names of the kernels brought that draw random numbers.
+        provides: whether the backend brings the device itself.
+    """
+    if declared and not provides:
+        return f"no capabilities beside memory=None (they are the device's, not the kernels'), got {sorted(declared)}"
+    for capability, needed in CAPABILITIES.items():
+        for name, signature in needed.items():
+            brought = hooks.get(name)
+            if capability not in declared:
+                if brought is not None:
+                    return f"the capability {capability!r} to be declared for the hook {name!r}, got {sorted(declared)}"
+            elif brought is None:
+                near = difflib.get_close_matches(name, hooks, 1)
+                got = f"{near[0]!r}" if near else "none"
+                return f"the hook {name}{signature} for the capability {capability!r}, got {got}"
+            elif not _takes(brought, signature):
+                return f"the hook {name}{signature}, got {_described(brought)}"
+    if provides and draws and "rng" not in declared:
+        return f"the capability 'rng' to be declared for the kernel {sorted(draws)[0]!r}, got {sorted(declared)}"
+    if "rng" in declared and not draws:
+        return "a kernel that draws random numbers, such as 'uniform_', for the capability 'rng', got none"
+    return None
+
+
+def _takes(hook: Any, signature: str) -> bool:
+    """Whether a hook can be called as documented, as far as Python can tell."""
+    if not callable(hook):
+        return False
+    arguments = signature[1 : signature.index(")")].split(", ")
+    try:
+        inspect.signature(hook).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # written in C
+        return True
+    return True
+
+
+def _described(hook: Any) -> str:
+    try:
+        return f"{getattr(hook, '__name__', hook)}{inspect.signature(hook)}"
+    except (TypeError, ValueError):
+        return repr(hook)

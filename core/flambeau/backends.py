@@ -13,12 +13,16 @@ from types import TracebackType
 from typing import Any, Final
 
 from .autograd.node import Node, watcher
+from .backend import Backend
+from .capabilities import capabilities
 from .dispatch.explain import Explanation, explain
 from .dispatch.providers import Provider, registry
 from .errors import ArgumentError
 from .plugins import Plugin, load_all, plugins
 
-__all__ = ["Explanation", "available", "disable", "enable", "explain", "prefer", "report"]
+__all__ = [
+    "Explanation", "available", "capabilities", "disable", "enable", "explain", "prefer", "register", "report",
+]  # fmt: skip
 
 
 class _Choice:
@@ -168,6 +172,34 @@ def enable(name: str) -> None:
         if each.name == name:
             each.enabled = True
     registry.refresh()
+
+
+class _Registered:
+    """A backend that was taken in without being installed; as a context manager, for the block only."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+
+    def __enter__(self) -> Plugin:
+        return self.plugin
+
+    def __exit__(self, *_: object) -> None:
+        plugins.remove(self.plugin)
+
+
+def register(*described: Backend, plugin: str | None = None) -> _Registered:
+    """Take in backends that no installed plug-in describes: those of a test or a notebook.
+
+    As a plain call it holds from now on; in a ``with`` statement, for the block.
+
+    Args:
+        described: for one device.
+        plugin: the name under which messages speak of them.
+
+    Raises:
+        RuntimeError: a description is wrong, or contradicts what is loaded.
+    """
+    return _Registered(plugins.add(list(described), plugin or described[0].name))
 
 
 def available() -> list[str]:

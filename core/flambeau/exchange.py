@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 import numpy as np
 
+from .capabilities import current_accelerator, function, require
 from .device import device as Device
 from .dtype import bfloat16
 from .errors import ArgumentTypeError, AutogradError, DeviceError, ShapeError
 from .ops.conversion import host_array
 from .ops.creation import from_numpy
-from .plugins import plugins
+from .plugins import load_all, plugins
 from .storage import TypedStorage
 from .tensor import Storage, Tensor, shared_storage
 
@@ -61,22 +62,41 @@ def _offered(name: str) -> Callable[..., Any] | None:
     return None
 
 
+def _pinning() -> Iterator[Device]:
+    """The devices that have pinned memory, the accelerator first."""
+    first = current_accelerator()
+    for plugin in sorted(load_all(), key=lambda each: first is None or each.device != first.type):
+        if any("pinned_memory" in each.capabilities for each in plugin.backends):
+            yield Device(plugin.device)
+
+
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """A copy in page-locked memory, from which a device copies faster.
+    """A copy on the host that a device can read by itself, while Python goes on; itself if it is that already.
+
+    Args:
+        device: the one that will read it; by default the accelerator.
 
     Raises:
-        RuntimeError: no loaded device has pinned memory.
+        RuntimeError: no installed device has pinned memory, or the named one has not.
     """
-    pin = _offered("pin_memory")
-    if pin is None:
-        raise DeviceError("Pinned memory needs a device that offers it; no loaded backend does.\nDrop pin_memory.")
-    return cast(Tensor, pin(self))
+    place = next(_pinning(), None) if device is None else require(device, "pinned_memory")
+    if place is None:
+        raise DeviceError(
+            "Pinned memory needs a device that offers it; no installed plug-in does.\n"
+            "Leave pin_memory out: ordinary host memory works everywhere."
+        )
+    if not self.key.memory.host:
+        raise DeviceError(
+            f"cannot pin {self.device} memory: only tensors on the host can be pinned.\nCall .cpu() first."
+        )
+    pinned = function(place, "is_pinned")(self)
+    return self if pinned else cast(Tensor, function(place, "pin_memory")(self))
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Whether the memory is page-locked."""
-    known = _offered("is_pinned")
-    return known is not None and bool(known(self))
+    """Whether a device can read the memory by itself; the accelerator, if none is named."""
+    places = [require(device, "pinned_memory")] if device is not None else _pinning()
+    return self.key.memory.host and any(function(each, "is_pinned")(self) for each in places)
 
 
 def share_memory_(self: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from .capabilities import require
 from .device import device as Device
 from .dtype import uint8
 from .errors import ArgumentTypeError, DeviceError, ShapeError
@@ -34,6 +35,9 @@ class Generator:
     Args:
         device: the device whose kernels use it; the default device if not given.
 
+    Raises:
+        RuntimeError: the device draws no random numbers.
+
     >>> import flambeau
     >>> generator = flambeau.Generator().manual_seed(7)
     >>> flambeau.rand(1, generator=generator) == flambeau.rand(1, generator=generator.manual_seed(7))
@@ -44,7 +48,7 @@ class Generator:
 
     def __init__(self, device: Any = None) -> None:
         place = default_device() if device is None else Device(device)
-        self.device = devices(place).canonical(place)
+        self.device = require(place, "rng")
         self.seed_, self.offset = UNSEEDED, 0
 
     def __repr__(self) -> str:
@@ -138,8 +142,14 @@ class _Defaults(dict[Device, Generator]):
             generator.manual_seed(self.seed)
         return generator
 
+    def forget(self, kind: str) -> None:
+        """Drop the generators of a device type that no longer exists."""
+        for device in [each for each in self if each.type == kind]:
+            del self[device]
+
 
 default_generators: Final = _Defaults()
+devices.followers.append(default_generators.forget)
 
 
 def chosen(generator: Generator | None, device: Device) -> Generator:

@@ -67,6 +67,8 @@ class _Devices:
     def __init__(self) -> None:
         self.memory: dict[str, Memory] = {}
         self.find: Callable[[str], Memory] | None = None
+        #: called with a device type that is forgotten
+        self.followers: list[Callable[[str], None]] = []
 
     def __call__(self, device: Device) -> Memory:
         found = self.memory.get(device.type)
@@ -75,6 +77,14 @@ class _Devices:
                 raise DeviceError(f"No plug-in provides the device {str(device)!r}.")
             found = self.memory[device.type] = self.find(device.type)
         return found
+
+    def forget(self, device: str) -> None:
+        """Drop what is known of a device type that no longer exists."""
+        self.memory.pop(device, None)
+        for place in [each for each in _interned if each[0].type == device]:
+            del _interned[place]
+        for follow in self.followers:
+            follow(device)
 
 
 devices: Final = _Devices()

@@ -12,7 +12,7 @@ import importlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from .device import device as Device
@@ -32,7 +32,6 @@ __all__ = [
     "Plugin",
     "default_device",
     "default_key",
-    "hook",
     "load_all",
     "plugins",
     "set_default_device",
@@ -92,6 +91,28 @@ class _Plugins:
             self._found = sorted(loaded + fresh, key=lambda each: (each.device, each.distribution))
             self._complete.clear()
             self._default = None
+
+    def add(self, backends: list[Backend], distribution: str) -> Plugin:
+        """Take in a plug-in that is not installed.
+
+        Raises:
+            RuntimeError: a description is wrong, or contradicts what is loaded.
+        """
+        device = backends[0].device
+        self.load(device)
+        plugin = Plugin(device, "", distribution, backends[0].version, None)
+        with self._lock:
+            _take_in(plugin, backends)
+            self._found = sorted([*self, plugin], key=lambda each: (each.device, each.distribution))
+        return plugin
+
+    def remove(self, plugin: Plugin) -> None:
+        """Forget a plug-in; tensors on its device must not be used any more."""
+        with self._lock:
+            self._found = [each for each in self if each is not plugin]
+            registry.remove(plugin.distribution)
+            if any(each.memory is not None for each in plugin.backends):
+                devices.forget(plugin.device)
 
     def load(self, device: str) -> None:
         """Load every plug-in that serves a device type; failures are kept, not raised."""
@@ -232,21 +253,27 @@ def _load(plugin: Plugin) -> None:
         manager.add_hookspecs(backend.Hooks)
         manager.register(module, name=plugin.module)
         manager.check_pending()
-        described = [each for listed in manager.hook.flambeau_backends() for each in listed]
-        if not described:
-            raise PluginError(f"Plug-in {plugin.distribution!r} describes no backend in flambeau_backends().")
-        for each in described:
-            if not isinstance(each, backend.Backend):
-                raise PluginError(f"Plug-in {plugin.distribution!r}: expected a Backend, got {type(each).__name__}.")
-            each.validate(plugin.distribution)
-        for each in described:
-            registry.add(each.provider(plugin.distribution))
-            plugin.backends.append(each)
-        plugin.state = "loaded"
+        _take_in(plugin, [each for listed in manager.hook.flambeau_backends() for each in listed])
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plug-in may even call sys.exit()
         plugin.state, plugin.error = "broken", error
+
+
+def _take_in(plugin: Plugin, described: list[Any]) -> None:
+    """Check what a plug-in describes, all of it, then let it serve."""
+    from . import backend
+
+    if not described:
+        raise PluginError(f"Plug-in {plugin.distribution!r} describes no backend in flambeau_backends().")
+    for each in described:
+        if not isinstance(each, backend.Backend):
+            raise PluginError(f"Plug-in {plugin.distribution!r}: expected a Backend, got {type(each).__name__}.")
+        each.validate(plugin.distribution)
+    providers = [each.provider(plugin.distribution) for each in described]
+    registry.add(*providers)
+    plugin.backends += described
+    plugin.state = "loaded"
 
 
 plugins: Final = _Plugins()
@@ -284,17 +311,3 @@ def set_default_device(device: str | Device | None) -> None:
     """Choose the device that factories use; None for the installed default."""
     _default_keys.clear()
     plugins.set_default(None if device is None else str(device))
-
-
-def hook(device: str, name: str) -> Callable[..., Any]:
-    """A named function of a device, such as ``synchronize``.
-
-    Raises:
-        RuntimeError: the device does not offer it.
-    """
-    plugins.load(device)
-    for plugin in plugins:
-        for each in plugin.backends:
-            if each.device == device and name in each.hooks:
-                return each.hooks[name]
-    raise DeviceError(f"The device {device!r} offers no {name!r}.")

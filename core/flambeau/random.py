@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .capabilities import capabilities
 from .device import device as Device
 from .generator import Generator, default_generators
 from .key import devices
@@ -26,6 +27,9 @@ def manual_seed(seed: int) -> Generator:
 
     Args:
         seed: a whole number in [-2**63, 2**64).
+
+    Raises:
+        RuntimeError: the default device draws no random numbers.
     """
     first = default().manual_seed(seed)
     default_generators.seed = first.initial_seed()
@@ -72,8 +76,9 @@ def fork_rng(
         return
     kept = {device: (each.seed_, each.offset) for device, each in default_generators.items()}
     common = default_generators.seed
-    default_device_generator = default()
-    kept.setdefault(default_device_generator.device, (default_device_generator.seed_, default_device_generator.offset))
+    if "rng" in capabilities():
+        first = default()
+        kept.setdefault(first.device, (first.seed_, first.offset))
     try:
         yield
     finally:

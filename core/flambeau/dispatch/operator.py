@@ -456,7 +456,7 @@ def composite(
                 return _overridden(op, args, kwargs)
             return body(*args, **kwargs)
 
-        registry.overrides.setdefault(op.name, []).append(lambda on: setattr(op, "overridden", on))
+        registry.overrides[op.name] = lambda on: setattr(op, "overridden", on)
         return publish(op, call, namespaces, method, dunders, inplace)
 
     return declare(function) if function is not None else declare

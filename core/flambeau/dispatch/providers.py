@@ -77,7 +77,8 @@ class Registry:
     def __init__(self) -> None:
         self.providers: list[Provider] = []
         self.tables: list[dict[Key, Any]] = []
-        self.overrides: dict[str, list[Callable[[bool], None]]] = {}
+        #: composite operators: told whether some provider overrides them
+        self.overrides: dict[str, Callable[[bool], None]] = {}
         #: rank of a provider for an operator: higher first; replaced while a preference is in force
         self.rank: Callable[[str, Provider], Any] = lambda _, provider: provider.priority
         #: whether a provider may serve at all here and now
@@ -87,27 +88,29 @@ class Registry:
         #: loads the plug-ins that serve a device type; installed by the plug-in loader
         self.load: Callable[[str], None] = lambda _: None
 
-    def add(self, provider: Provider) -> None:
-        """Take in a provider.
+    def add(self, *providers: Provider) -> None:
+        """Take in the providers of a plug-in, all or none.
 
         Raises:
-            RuntimeError: another one has the same priority and a kernel for the same operator.
+            RuntimeError: two have one name, or the same priority and a kernel for the same operator.
         """
-        for other in self.providers:
-            if (other.device, other.layout, other.priority) != (provider.device, provider.layout, provider.priority):
-                continue
-            shared = sorted(other.kernels.keys() & provider.kernels.keys())
-            if shared:
-                raise PluginError(
-                    f"The providers {other.name!r} and {provider.name!r} both serve {shared[0]} on "
-                    f"{provider.device} ({provider.layout.name}) with priority {provider.priority}.\n"
-                    "Give one of them another priority, so that the choice does not depend on the import order."
-                )
-        self.providers.append(provider)
+        known = list(self.providers)
+        for provider in providers:
+            for other in known:
+                _contradiction(other, provider)
+            known.append(provider)
+        self.providers = known
+        self._changed()
+
+    def remove(self, plugin: str) -> None:
+        """Forget the providers of a plug-in."""
+        self.providers = [each for each in self.providers if each.plugin != plugin]
+        self._changed()
+
+    def _changed(self) -> None:
+        for name, notify in self.overrides.items():
+            notify(any(name in each.kernels for each in self.providers))
         self.refresh()
-        for name in provider.kernels:
-            for notify in self.overrides.get(name, ()):
-                notify(True)
 
     def refresh(self) -> None:
         """Forget cached answers: providers or preferences have changed."""
@@ -153,6 +156,24 @@ class Registry:
             return kernel(*args, **kwargs)
 
         return ask
+
+
+def _contradiction(one: Provider, other: Provider) -> None:
+    """Refuse two providers between which nobody could choose."""
+    if one.name == other.name and (one.device, one.layout) == (other.device, other.layout):
+        raise PluginError(
+            f"Two providers of {one.device} ({one.layout.name}) are called {one.name!r}: of the plug-ins {one.plugin!r} "
+            f"and {other.plugin!r}.\nUninstall one of them."
+        )
+    if (one.device, one.layout, one.priority) != (other.device, other.layout, other.priority):
+        return
+    shared = sorted(one.kernels.keys() & other.kernels.keys())
+    if shared:
+        raise PluginError(
+            f"The providers {one.name!r} and {other.name!r} both serve {shared[0]} on "
+            f"{other.device} ({other.layout.name}) with priority {other.priority}.\n"
+            "Give one of them another priority, so that the choice does not depend on the import order."
+        )
 
 
 registry: Final = Registry()

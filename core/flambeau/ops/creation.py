@@ -42,8 +42,10 @@ def key_for(dtype: Dtype | None, device: Any, layout: Layout | None = None) -> K
     return intern(place, layout or strided_layout, dtype or default.dtype)
 
 
-def finish(result: Tensor, requires_grad: bool) -> Tensor:
-    """Mark a new tensor as requiring grad if asked."""
+def finish(result: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    """Put a new tensor into pinned memory and mark it as requiring grad, if asked."""
+    if pin_memory:
+        result = cast(Any, result).pin_memory()
     return cast(Tensor, cast(Any, result).requires_grad_()) if requires_grad else result
 
 
@@ -79,15 +81,16 @@ def empty(
         layout: strided if not given.
         device: the default device if not given.
         requires_grad: whether operators on it record history.
+        pin_memory: whether the accelerator shall copy it by itself; see :meth:`Tensor.pin_memory`.
 
     Raises:
-        RuntimeError: a size is negative, or the device is unknown.
+        RuntimeError: a size is negative, the device is unknown, or no device has pinned memory.
         MemoryError: the device cannot provide the memory.
     """
     shape = sizes(size)
     if out is not None:
         return into(out, shape, dtype, "empty")
-    return finish(allocate(key_for(dtype, device, layout), contiguous(shape)), requires_grad)
+    return finish(allocate(key_for(dtype, device, layout), contiguous(shape)), requires_grad, pin_memory)
 
 
 def empty_strided(
@@ -99,7 +102,7 @@ def empty_strided(
     geometry = strided(sizes((size,)), sizes((stride,)))
     if len(geometry.shape) != len(geometry.strides):
         raise ShapeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
-    return finish(make(key, geometry, key.allocate(geometry.span)), requires_grad)
+    return finish(make(key, geometry, key.allocate(geometry.span)), requires_grad, pin_memory)
 
 
 def filled(key: Key, geometry: Geometry, value: Any) -> Tensor:
@@ -128,7 +131,7 @@ def _factory(value: float, name: str, doc: str) -> Callable[..., Tensor]:
             return cast(Tensor, cast(Any, into(out, sizes(size), dtype, name)).fill_(value))
         shape = size if len(size) == 1 and type(size[0]) is int else sizes(size)
         result = filled(key_for(dtype, device, layout), contiguous(shape), value)
-        return finish(result, True) if requires_grad else result
+        return finish(result, requires_grad, pin_memory) if requires_grad or pin_memory else result
 
     make_filled.__name__ = make_filled.__qualname__ = name
     make_filled.__doc__ = doc
@@ -149,7 +152,7 @@ def full(
     if out is not None:
         return cast(Tensor, cast(Any, into(out, shape, dtype, "full")).fill_(value))
     key = key_for(dtype or of_scalar(type(value)), device, layout)
-    return finish(filled(key, contiguous(shape), value), requires_grad)
+    return finish(filled(key, contiguous(shape), value), requires_grad, pin_memory)
 
 
 # ---------------------------------------------------------------- like another tensor
@@ -171,7 +174,7 @@ def empty_like(
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """An uninitialised tensor of the same shape, dtype and device, unless told otherwise."""
-    return finish(allocate(_key_like(self, dtype, device, layout), _geometry_like(self)), requires_grad)
+    return finish(allocate(_key_like(self, dtype, device, layout), _geometry_like(self)), requires_grad, pin_memory)
 
 
 def full_like(
@@ -180,7 +183,9 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A tensor full of one number, of the same shape, dtype and device unless told otherwise."""
     value = cast(Any, fill_value).item() if isinstance(fill_value, Tensor) else fill_value
-    return finish(filled(_key_like(self, dtype, device, layout), _geometry_like(self), value), requires_grad)
+    return finish(
+        filled(_key_like(self, dtype, device, layout), _geometry_like(self), value), requires_grad, pin_memory
+    )
 
 
 def zeros_like(self: Tensor, **options: Any) -> Tensor:
@@ -198,7 +203,7 @@ def new_empty(
     layout: Layout | None = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """An uninitialised tensor of another shape on the same device and of the same dtype, unless told otherwise."""
-    return finish(allocate(_key_like(self, dtype, device, layout), contiguous(sizes(size))), requires_grad)
+    return finish(allocate(_key_like(self, dtype, device, layout), contiguous(sizes(size))), requires_grad, pin_memory)
 
 
 def new_full(
@@ -207,7 +212,9 @@ def new_full(
 ) -> Tensor:  # fmt: skip
     """A tensor full of one number, on the same device and of the same dtype unless told otherwise."""
     value = cast(Any, fill_value).item() if isinstance(fill_value, Tensor) else fill_value
-    return finish(filled(_key_like(self, dtype, device, layout), contiguous(sizes((size,))), value), requires_grad)
+    return finish(
+        filled(_key_like(self, dtype, device, layout), contiguous(sizes((size,))), value), requires_grad, pin_memory
+    )
 
 
 def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
@@ -334,11 +341,11 @@ def tensor(
     """
     if isinstance(data, Tensor):
         copy = cast(Any, data).detach().to(device=device or data.device, dtype=dtype or data.dtype, copy=True)
-        return finish(copy, requires_grad)
+        return finish(copy, requires_grad, pin_memory)
     array, found = to_array(data, dtype)
     key = key_for(found, device)
     result = make(key, contiguous(array.shape), key.memory.from_numpy(array.reshape(-1), key.device, found))
-    return finish(result, True) if requires_grad else result
+    return finish(result, requires_grad, pin_memory) if requires_grad or pin_memory else result
 
 
 def new_tensor(

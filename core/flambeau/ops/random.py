@@ -335,7 +335,7 @@ def _drawn(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[
             chosen(generator, key.device)
         seed, offset = generator.reserve(result.geometry.numel)
         (table.get(key) or resolve(key))(result, a, b, seed, offset)
-        return finish(result, True) if requires_grad else result
+        return finish(result, requires_grad, pin_memory) if requires_grad or pin_memory else result
 
     make_random.__name__ = make_random.__qualname__ = name
     make_random.__doc__ = doc
@@ -358,7 +358,7 @@ def _like(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[.
         result = allocate(_key_like(self, dtype, device, layout), _geometry_like(self))
         fill_with(draw, result, a, b, generator)
         result.shared = None
-        return finish(result, requires_grad)
+        return finish(result, requires_grad, pin_memory)
 
     make_like.__name__ = make_like.__qualname__ = name
     make_like.__doc__ = doc
@@ -402,7 +402,7 @@ def randint(
         integers_(result, int(low), int(high), generator)
     if out is None:
         result.shared = None
-    return finish(result, requires_grad)
+    return finish(result, requires_grad, pin_memory)
 
 
 def randint_like(
@@ -416,7 +416,7 @@ def randint_like(
     _check_range(low, high, result.key.dtype)
     integers_(result, low, high, generator)
     result.shared = None
-    return finish(result, requires_grad)
+    return finish(result, requires_grad, pin_memory)
 
 
 @primitive("self | seed offset", name="permutation_", mutates=True, method=False, namespaces=())
@@ -459,7 +459,7 @@ def randperm(
         result = cast(Any, result).to(wanted)
     if out is not None:
         return cast(Tensor, cast(Any, into(out, (n,), dtype, "randperm")).copy_(result))
-    return finish(result, requires_grad)
+    return finish(result, requires_grad, pin_memory)
 
 
 @primitive("mean std |", method=False)
@@ -494,7 +494,7 @@ def normal(
         )
         with no_grad():
             fill_with(normal_, result, float(mean), float(std), generator)
-        return finish(result, requires_grad)
+        return finish(result, requires_grad, pin_memory)
     if out is not None:
         return finish_out("normal", out, tensors, lambda: cast(Tensor, normal(mean, std, generator=generator)))
     with no_grad():

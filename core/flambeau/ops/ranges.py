@@ -51,14 +51,14 @@ def _number(value: Any, name: str) -> Any:
 
 def _filled(
     fill: Callable[[Tensor], Any], count: int, name: str, out: Tensor | None, dtype: Dtype | None, layout: Layout | None,
-    device: Any, requires_grad: bool,
+    device: Any, requires_grad: bool, pin_memory: bool,
 ) -> Tensor:  # fmt: skip
     """A vector, new or ``out``, that ``fill`` writes while it is contiguous."""
     if out is None:
         result = allocate(key_for(dtype, device, layout), contiguous((count,)))
         fill(result)
         result.shared = None
-        return finish(result, requires_grad)
+        return finish(result, requires_grad, pin_memory)
     if out.geometry.numel != count:
         into(out, (count,), dtype, name)
     with no_grad():
@@ -117,8 +117,9 @@ def arange(
     if wanted.category < 2:
         start, step = int(start), int(step)
     return _filled(
-        lambda target: arange_(target, start, step), count, "arange", out, wanted, layout, device, requires_grad
-    )
+        lambda target: arange_(target, start, step), count, "arange", out, wanted, layout, device, requires_grad,
+        pin_memory,
+    )  # fmt: skip
 
 
 def range(
@@ -138,8 +139,9 @@ def range(
     if wanted.category < 2:
         start, step = int(start), int(step)
     return _filled(
-        lambda target: arange_(target, start, step), count, "range", out, wanted, layout, device, requires_grad
-    )
+        lambda target: arange_(target, start, step), count, "range", out, wanted, layout, device, requires_grad,
+        pin_memory,
+    )  # fmt: skip
 
 
 def _spaced(target: Tensor, start: float, end: float, base: float | None = None) -> None:
@@ -183,6 +185,7 @@ def linspace(
         layout,
         device,
         requires_grad,
+        pin_memory,
     )
 
 
@@ -199,6 +202,7 @@ def logspace(
     return _filled(
         lambda target: _spaced(target, low, high, float(base)), _steps(steps), "logspace", out, _real(dtype, out), layout, device,
         requires_grad,
+        pin_memory,
     )  # fmt: skip
 
 
@@ -234,4 +238,4 @@ def eye(
         result.diagonal().fill_(1)
     if out is None:
         result.shared = None
-    return finish(result, requires_grad)
+    return finish(result, requires_grad, pin_memory)

@@ -1,0 +1,123 @@
+"""The device beside the host, whatever its name: which it is, how many there are, its streams.
+
+Functions take a device, an index of the accelerator, or nothing for the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .capabilities import current_accelerator, function, option, require
+from .device import device as Device
+from .errors import DeviceError
+from .streams import Stream, current_stream as _current_stream, set_stream, synchronize as _synchronize
+
+__all__ = [
+    "current_accelerator", "current_device_index", "current_stream", "device_count", "device_index", "empty_cache",
+    "is_available", "profile", "set_device_index", "set_stream", "synchronize",
+]  # fmt: skip
+
+
+def _meant(device: Any) -> Device:
+    if device is None or isinstance(device, int):
+        kind = current_accelerator()
+        if kind is None:
+            raise DeviceError("No installed plug-in provides an accelerator.\nName a device, or install its plug-in.")
+        return kind if device is None else Device(kind.type, device)
+    return Device(device)
+
+
+def is_available() -> bool:
+    """Whether there is an accelerator that works."""
+    return current_accelerator() is not None
+
+
+def device_count() -> int:
+    """How many accelerators of the current type there are; 0 without one."""
+    kind = current_accelerator()
+    return 0 if kind is None else int(option(kind, "device_count", lambda: 1)())
+
+
+def current_device_index() -> int:
+    """The index of the current accelerator.
+
+    Raises:
+        RuntimeError: there is no accelerator.
+    """
+    return int(option(_meant(None), "current_device", lambda: 0)())
+
+
+def set_device_index(device: Any, /) -> None:
+    """Make another accelerator the current one.
+
+    Raises:
+        RuntimeError: there is no such device.
+    """
+    wanted = _meant(device)
+    index = wanted.index or 0
+    count = int(option(wanted, "device_count", lambda: 1)())
+    if index >= count:
+        raise DeviceError(f"Expected a device index below {count}, the number of {wanted.type} devices, got {index}.")
+    if count > 1:
+        function(wanted, "set_device")(index)
+
+
+@contextmanager
+def device_index(device: Any, /) -> Iterator[None]:
+    """Within the block, another accelerator is the current one; None leaves it as it is."""
+    if device is None:
+        yield
+        return
+    before = current_device_index()
+    set_device_index(device)
+    try:
+        yield
+    finally:
+        set_device_index(before)
+
+
+def current_stream(device: Any = None, /) -> Stream:
+    """The stream that this thread's kernels go to.
+
+    Raises:
+        RuntimeError: the device has no streams.
+    """
+    return _current_stream(_meant(device))
+
+
+def synchronize(device: Any = None, /) -> None:
+    """Wait until all work on a device is done.
+
+    Raises:
+        RuntimeError: the device has no streams, so that there is nothing to wait for.
+    """
+    _synchronize(_meant(device))
+
+
+def empty_cache(device: Any = None, /) -> None:
+    """Give memory that no tensor uses back to the system.
+
+    Raises:
+        RuntimeError: the device keeps no such memory.
+    """
+    function(_meant(device), "empty_cache")()
+
+
+@contextmanager
+def profile(device: Any = None, /) -> Iterator[list[tuple[str, float, float]]]:
+    """Within the block the device notes its kernels; afterwards the list has (name, start, duration) of each.
+
+    Times are microseconds of the host's monotonic clock.
+
+    Raises:
+        RuntimeError: the device has no profiling of its own.
+    """
+    place = require(_meant(device), "profiling")
+    kernels: list[tuple[str, float, float]] = []
+    function(place, "start_profiling")(place)
+    try:
+        yield kernels
+    finally:
+        kernels += function(place, "stop_profiling")(place)
