@@ -12,7 +12,7 @@ from typing import Any
 
 from . import backends
 from .device import device as Device
-from .dispatch.operator import Operator, offers, operators
+from .dispatch.operator import Operator, offers, operators, similar
 from .dispatch.providers import registry
 from .dtype import DTYPES
 from .key import intern
@@ -56,8 +56,7 @@ def show_where(options: argparse.Namespace) -> int:
     chosen = [op for op in operators.values() if op.name in (name, f"{name}_")]
     public = [each for each in offers if each.name == name]
     if not chosen and not public:
-        near = ", ".join(sorted(each for each in operators if each.startswith(name[:3]))[:8])
-        print(f"There is no operator {name!r}. Similar names: {near or 'none'}.", file=sys.stderr)
+        print(f"There is no operator {name!r}. Similar names: {similar(name)}.", file=sys.stderr)
         return 1
     backends.available()
     for each in public:

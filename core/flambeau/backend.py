@@ -23,7 +23,7 @@ from typing import Any, Final
 import pluggy
 
 from .capabilities import CAPABILITIES
-from .dispatch.operator import operators
+from .dispatch.operator import operators, similar
 from .dispatch.providers import KernelFamily, Provider
 from .dtype import (
     DTYPES,
@@ -162,8 +162,7 @@ class Backend:
         expect(not unknown, f"capabilities of {sorted(CAPABILITIES)}", sorted(unknown))
         for name, family in self.kernels.items():
             if name not in operators:
-                near = ", ".join(sorted(each for each in operators if each.startswith(name[:3]))[:5])
-                expect(False, f"kernels of declared operators (like {near})", name)
+                expect(False, f"kernels of declared operators (like {similar(name)})", name)
             expect(hasattr(family, "build") and hasattr(family, "source"), f"a Kernel for {name!r}", family)
         if self.memory is not None:
             for method in (

@@ -8,116 +8,69 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
-from .autograd.node import Node, watcher
 from .backend import Backend
 from .capabilities import capabilities
+from .device import device as Device
 from .dispatch.explain import Explanation, explain
-from .dispatch.providers import Provider, registry
+from .dispatch.fallback import Count, Fallback
+from .dispatch.operator import operators, similar
+from .dispatch.providers import Wish, registry
+from .dispatch.scope import here
+from .dispatch.trace import Call, Trace
 from .errors import ArgumentError
 from .plugins import Plugin, load_all, plugins
 
 __all__ = [
-    "Explanation", "available", "capabilities", "disable", "enable", "explain", "prefer", "register", "report",
+    "Call", "Count", "Explanation", "Fallback", "Trace", "available", "capabilities", "disable", "enable", "explain",
+    "fallback", "prefer", "register", "report", "reset",
+    "trace",
 ]  # fmt: skip
 
 
-class _Choice:
-    """What one thread wants beside the global wishes: preferred and disabled providers, newest last."""
+class _Wished:
+    """A wish that was spoken: as a plain statement it becomes everyone's, in a ``with`` statement the block's.
 
-    def __init__(
-        self, preferred: tuple[tuple[str, str | None], ...] = (), disabled: frozenset[str] = frozenset()
-    ) -> None:
-        self.preferred, self.disabled = preferred, disabled
+    Which of the two it is shows when Python either enters this object or lets it go; until then the wish
+    is the thread's alone, so that a block never disturbs other threads.
+    """
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish, self._scope, self._open = wish, here.scope, True
+        self._scope.rebase((*self._scope.base, wish))
+
+    def _close(self) -> None:
+        if self._open:
+            self._open = False
+            self._scope.rebase(tuple(each for each in self._scope.base if each is not self._wish))
 
     def __enter__(self) -> None:
-        """Backward runs inside the choice that was in force when its node was made."""
-        _scope.stack.append(self)
-        _update(+1)
+        self._close()
+        here.scope.push(here.scope.inner(self._wish))
 
     def __exit__(self, *_: object) -> None:
-        _scope.stack.pop()
-        _update(-1)
+        here.scope.pop()
+
+    def __del__(self) -> None:
+        if self._open:
+            registry.wish(lambda wishes: (*wishes, self._wish))
+            self._close()
 
 
-class _Scope(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[_Choice] = []
-
-
-_scope: Final = _Scope()
-_global: Final = _Choice()
-_active = 0
-_lock: Final = threading.Lock()
-
-
-def _current() -> _Choice:
-    return _scope.stack[-1] if _scope.stack else _global
-
-
-def _rank(operator: str, provider: Provider) -> tuple[int, int]:
-    preferred = _global.preferred + (_scope.stack[-1].preferred if _scope.stack else ())
-    wish = 0
-    for number, (name, op) in enumerate(preferred, 1):
-        if name == provider.name and op in (None, operator):
-            wish = number
-    return wish, provider.priority
-
-
-def _allowed(provider: Provider) -> bool:
-    return provider.enabled and not (_scope.stack and provider.name in _scope.stack[-1].disabled)
-
-
-def _watch(node: Node) -> None:
-    if _scope.stack:
-        node.preference = _scope.stack[-1]
-
-
-def _update(change: int) -> None:
-    """Count the scopes in force: while there is one, tables ask at each call."""
-    global _active
-    with _lock:
-        before, _active = _active, _active + change
-        if bool(before) != bool(_active):
-            registry.scoped = bool(_active)
-            registry.refresh()
-            watcher.watch(_watch, bool(_active))
-
-
-registry.rank = _rank
-registry.allowed = _allowed
-
-
-def _known(name: str) -> None:
+def _known(name: str, op: str | None) -> None:
     load_all()
     names = sorted({each.name for each in registry.providers})
     if name not in names:
         raise ArgumentError(f"There is no provider {name!r}; loaded are: {', '.join(names) or 'none'}.")
+    if op is not None and op not in operators:
+        raise ArgumentError(f"There is no operator {op!r}. Similar names: {similar(op)}.")
 
 
-class _Scoped:
-    """A wish that took effect globally; entered as a context manager it becomes the block's alone."""
-
-    def __init__(self, undo: Any, choice: _Choice) -> None:
-        self._undo, self._choice = undo, choice
-
-    def __enter__(self) -> None:
-        self._undo()
-        self._choice.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._choice.__exit__()
-
-
-def prefer(name: str, op: str | None = None) -> _Scoped:
+def prefer(name: str, op: str | None = None) -> _Wished:
     """Let a provider serve what it can, before those of higher priority.
 
-    As a plain call it holds for all threads from now on; in a ``with`` statement, for the block in
+    As a plain statement it holds for all threads from now on; in a ``with`` statement, for the block in
     this thread and for the backward pass of what is computed in it.
 
     Args:
@@ -125,53 +78,81 @@ def prefer(name: str, op: str | None = None) -> _Scoped:
         op: one operator's name; all if not given.
 
     Raises:
-        ValueError: there is no such provider.
+        ValueError: there is no such provider or operator.
     """
-    _known(name)
-    before = _global.preferred
-    _global.preferred = (*before, (name, op))
-    registry.refresh()
-
-    def undo() -> None:
-        _global.preferred = before
-        registry.refresh()
-
-    current = _current() if _scope.stack else _Choice()
-    return _Scoped(undo, _Choice((*current.preferred, (name, op)), current.disabled))
+    _known(name, op)
+    return _Wished(Wish(name, op, True))
 
 
-def disable(name: str) -> _Scoped:
-    """Take a provider out of service, globally or for a ``with`` block.
+def disable(name: str, op: str | None = None) -> _Wished:
+    """Take a provider out of service, for all threads or for a ``with`` block.
+
+    Args:
+        name: of the provider.
+        op: one operator's name; all if not given.
 
     Raises:
-        ValueError: there is no such provider.
+        ValueError: there is no such provider or operator.
     """
-    _known(name)
-    changed = [each for each in registry.providers if each.name == name and each.enabled]
-    for each in changed:
-        each.enabled = False
-    registry.refresh()
-
-    def undo() -> None:
-        for each in changed:
-            each.enabled = True
-        registry.refresh()
-
-    current = _current() if _scope.stack else _Choice()
-    return _Scoped(undo, _Choice(current.preferred, current.disabled | {name}))
+    _known(name, op)
+    return _Wished(Wish(name, op, False))
 
 
-def enable(name: str) -> None:
-    """Put a disabled provider back into service.
+def enable(name: str, op: str | None = None) -> None:
+    """Put a disabled provider back into service, for all threads.
 
     Raises:
-        ValueError: there is no such provider.
+        ValueError: there is no such provider or operator.
     """
-    _known(name)
-    for each in registry.providers:
-        if each.name == name:
-            each.enabled = True
-    registry.refresh()
+    _known(name, op)
+    registry.wish(
+        lambda wishes: tuple(
+            each for each in wishes if each.wanted or each.provider != name or op not in (None, each.operator)
+        )
+    )
+
+
+def reset() -> None:
+    """Forget all that was preferred or disabled by plain statements."""
+    registry.wish(lambda _: ())
+
+
+def fallback(device: Any) -> Fallback:
+    """In a ``with`` block, let another device serve what a tensor's own device has no kernel for.
+
+    It holds for this thread, and for the backward pass of what is computed in the block.  The device's own
+    composites come first.  What was moved is counted in the :class:`Fallback` that the statement gives.
+
+    Args:
+        device: that serves.
+
+    Raises:
+        RuntimeError: no plug-in provides the device.
+
+    >>> import flambeau
+    >>> with flambeau.backends.fallback("cpu") as moved:
+    ...     flambeau.ones(2) + 1
+    tensor([2., 2.])
+    >>> moved.counts
+    {}
+    """
+    return Fallback(Device(device))
+
+
+def trace() -> Trace:
+    """In a ``with`` block, note which provider serves each call of this thread.
+
+    >>> import flambeau
+    >>> x = flambeau.ones(3)
+    >>> with flambeau.backends.trace() as calls:
+    ...     y = (x * 2).sum()
+    >>> print(calls)
+    mul float32 on cpu: cpu
+    sum float32 on cpu: cpu
+    >>> calls.providers()["mul"]
+    Counter({'cpu': 1})
+    """
+    return Trace()
 
 
 class _Registered:
@@ -205,7 +186,8 @@ def register(*described: Backend, plugin: str | None = None) -> _Registered:
 def available() -> list[str]:
     """The names of the providers that can serve now."""
     load_all()
-    return [each.name for each in registry.providers if each.enabled]
+    unwanted = {each.provider for each in registry.wishes if not each.wanted and each.operator is None}
+    return [each.name for each in registry.providers if each.name not in unwanted]
 
 
 def report() -> list[Plugin]:

@@ -124,6 +124,14 @@ class Key:
         """The same device and layout with another dtype."""
         return intern(self.device, self.layout, dtype)
 
+    def at(self, device: Device) -> Key:
+        """The same layout and dtype on another device.
+
+        Raises:
+            RuntimeError: nothing provides the device.
+        """
+        return intern(device, self.layout, dtype=self.dtype)
+
     def remember(self, number: Any, constant: Any) -> None:
         """Keep the 0-dim tensor that stands for a Python number."""
         if len(self.constants) >= _MOST_CONSTANTS:

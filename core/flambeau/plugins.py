@@ -279,6 +279,9 @@ def _take_in(plugin: Plugin, described: list[Any]) -> None:
 plugins: Final = _Plugins()
 devices.find = plugins.find_memory
 registry.load = plugins.load
+registry.broken = lambda device: [
+    (each.distribution, each.reason) for each in plugins if each.device == device and each.error is not None
+]
 
 
 def load_all() -> list[Plugin]:

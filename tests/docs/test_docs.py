@@ -28,22 +28,12 @@ def test_blocks_run(block):
 def check_backend(backend):
     """The backend of the README computes, and says what it lacks."""
     import flambeau as torch
-    from flambeau.dispatch.providers import registry
-    from flambeau.key import devices
 
-    backend.validate("readme")
-    provider = backend.provider("readme")
-    registry.add(provider)
-    devices.memory["mine"] = backend.memory
-    try:
+    with torch.backends.register(backend):
         x = torch.tensor([0.0, 1.0], device="mine")
         assert (x.exp() + x * 2).tolist() == pytest.approx([1.0, 2.718281828 + 2])
-        with pytest.raises(NotImplementedError, match="have no kernel for it"):
+        with pytest.raises(NotImplementedError, match="mine 1.0 has no kernel for it"):
             x.sin()
-    finally:
-        registry.providers.remove(provider)
-        registry.refresh()
-        del devices.memory["mine"]
 
 
 def test_the_reference_covers_every_public_operator(tmp_path):

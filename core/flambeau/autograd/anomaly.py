@@ -56,7 +56,7 @@ def _current() -> _State:
 
 
 def _set(state: _State) -> None:
-    watcher.watch(_watch, state[0])
+    watcher.watch(_watch, lambda: state[0])
     watcher.check = state[1]
 
 

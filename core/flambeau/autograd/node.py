@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -280,10 +281,14 @@ class _Watcher:
     watching: tuple[Callable[[Node], None], ...] = ()
     check: Callable[[Node, Sequence[Any]], None] | None = None
 
-    def watch(self, function: Callable[[Node], None], wanted: bool) -> None:
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+
+    def watch(self, function: Callable[[Node], None], wanted: Callable[[], bool]) -> None:
         """Let a function see new nodes from now on, or no longer."""
-        others = tuple(each for each in self.watching if each is not function)
-        self.watching = (*others, function) if wanted else others
+        with self._changing:
+            others = tuple(each for each in self.watching if each is not function)
+            self.watching = (*others, function) if wanted() else others
 
     def see(self, node: Node) -> None:
         """Show a new node to all that watch."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..errors import ArgumentError
 from ..key import Key
-from .operator import Operator, offers, operators
+from .missing import judgement
+from .operator import Operator, offers, operators, similar
 from .providers import registry
+from .scope import Choice, here
 
 __all__ = ["Explanation", "explain"]
 
@@ -56,30 +57,13 @@ class _Stop(Exception):
 _SILENT: Final = frozenset({"cast", "clone", "copy_", "fill_", "move"})
 
 
-@contextmanager
-def _intercepted() -> Iterator[None]:
+class _Stopper:
     """Every kernel but those that only move values raises instead of running."""
-    originals: list[tuple[Operator, Callable[..., Any]]] = []
-    registry.refresh()
-    for op in operators.values():
+
+    def see(self, op: Operator, key: Key, choice: Choice, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if op.name in _SILENT:
-            continue
-
-        def resolve(key: Key, op: Operator = op) -> Callable[..., Any]:
-            def stop(*args: Any, **_: Any) -> Any:
-                raise _Stop(op, key, args)
-
-            op.table.clear()
-            return stop
-
-        originals.append((op, op.resolve))
-        op.intercept = resolve
-    try:
-        yield
-    finally:
-        for op, _ in originals:
-            op.intercept = None
-        registry.refresh()
+            return choice.kernel(op, key)(*args, **kwargs)
+        raise _Stop(op, key, args)
 
 
 def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -101,20 +85,23 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         offered = {each.name: each.function for each in reversed(offers) if each.namespaces}
         function = offered.get(name) or (operators[name].function if name in operators else None)
     if function is None:
-        near = ", ".join(sorted(each for each in operators if each.startswith(name[:3]))[:6])
-        raise ArgumentError(f"There is no operator {name!r}. Similar names: {near or 'none'}.")
+        raise ArgumentError(f"There is no operator {name!r}. Similar names: {similar(name)}.")
+    before = here.scope.observers
+    here.scope.observe((*before, _Stopper()))
     try:
-        with _intercepted():
-            function(*args, **kwargs)
+        function(*args, **kwargs)
     except _Stop as stop:
         return _judge(stop.op, stop.key, stop.call)
+    finally:
+        here.scope.observe(before)
     raise ArgumentError(f"{name} runs no kernel for these arguments: its result is a view or an argument itself.")
 
 
 def _judge(op: Operator, key: Key, args: tuple[Any, ...]) -> Explanation:
     verdicts: list[Verdict] = []
     served = False
-    candidates = registry.candidates(op.name, key)
+    wishes = here.scope.choice.wishes if here.scope.choice is not None else ()
+    candidates = registry.candidates(op.name, key, wishes)
     for candidate in candidates:
         family, source = candidate.family, candidate.family.source()
         if served:
@@ -126,16 +113,7 @@ def _judge(op: Operator, key: Key, args: tuple[Any, ...]) -> Explanation:
             verdicts.append(Verdict(candidate.provider, True, "serves the call", source))
     listed = {each.provider.name for each in candidates}
     for provider in registry.providers:
-        if provider.name in listed or provider.device != key.device.type:
-            continue
-        if not registry.allowed(provider):
-            reason = "disabled"
-        elif provider.layout is not key.layout:
-            reason = f"serves the layout {provider.layout.name}"
-        elif op.name not in provider.kernels:
-            reason = "has no kernel for it"
-        else:
-            reason = f"has no kernel for {key.dtype.name}"
-        verdicts.append(Verdict(provider, False, reason, ""))
+        if provider.name not in listed and provider.device == key.device.type:
+            verdicts.append(Verdict(provider, False, judgement(op, key, provider, args), ""))
     body = "-> composite of other operators" if op.body is not None else ""
     return Explanation(op.name, key, verdicts, body)

@@ -19,19 +19,44 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, overload
 
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Plan, record, record_inplace, tracked
-from ..dtype import DTYPES
-from ..errors import AutogradError, MissingKernelError
+from ..errors import AutogradError
 from ..key import Key
 from ..tensor import Tensor, touch
+from .missing import missing_kernel
 from .providers import Kernel, registry
+from .scope import Substitute, asking
 from .writes import before_write, device_mismatch, writable
 
-__all__ = ["Declared", "Offer", "Operator", "composite", "offer", "offers", "operators", "primitive", "view_op"]
+__all__ = [
+    "Declared",
+    "Offer",
+    "Operator",
+    "composite",
+    "offer",
+    "offers",
+    "operators",
+    "primitive",
+    "similar",
+    "view_op",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Every declared operator by name.
 operators: Final[dict[str, Operator]] = {}
+
+
+def similar(name: str) -> str:
+    """Names of operators that share most pairs of letters with one that does not exist, for messages."""
+
+    def likeness(other: str) -> float:
+        ours, theirs = ({f"{each} "[i : i + 2] for i in range(len(each))} for each in (name, other))
+        return len(ours & theirs) / (len(ours | theirs) or 1)
+
+    return (
+        ", ".join([each for each in sorted(operators, key=likeness, reverse=True) if likeness(each) > 0.2][:4])
+        or "none"
+    )
 
 
 class Declared(Protocol):
@@ -65,8 +90,6 @@ class Operator:
     lends = False
     #: the generated in-place form of a pointwise operator
     body_of_inplace: Callable[..., Any] | None = None
-    #: stands in for the search while a call is explained
-    intercept: Callable[[Key], Kernel] | None = None
 
     def __init__(self, name: str, kind: str, parameters: str, function: Callable[..., Any]) -> None:
         self.name, self.kind, self.function = name, kind, function
@@ -95,7 +118,6 @@ class Operator:
         if name in operators:
             raise ValueError(f"The operator {name!r} is declared twice.")
         operators[name] = self
-        registry.tables.append(self.table)
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}({', '.join(self.parameters)})>"
@@ -143,38 +165,24 @@ class Operator:
 
     def resolve(self, key: Key) -> Kernel:
         """What serves a key; remembered in the table."""
-        if self.intercept is not None:
-            return self.intercept(key)
         registry.load(key.device.type)
-        found = registry.resolve(self.name, key, self._otherwise(key))
-        self.table[key] = found
-        return found
+        while True:
+            version, asks = registry.version, bool(registry.scopes)
+            found = asking(self, key) if asks else registry.resolve(self.name, key, self.otherwise(key))
+            if registry.keep(self.table, key, found, version, asks):
+                return found
 
-    def _otherwise(self, key: Key) -> Kernel:
+    def otherwise(self, key: Key, substitute: Substitute | None = None) -> Kernel:
+        """What runs where no provider serves: the composite body, or the substitute that was asked for, or an error."""
         if self.body is not None:
             return no_grad()(self.body) if self.differentiable else self.body
 
         def missing(*args: Any, **kwargs: Any) -> Any:
-            raise self.missing(key)
+            if substitute is not None:
+                return substitute.serve(self, key, args, kwargs)
+            raise missing_kernel(self, key, args)
 
         return missing
-
-    def missing(self, key: Key) -> MissingKernelError:
-        """The error for a key that nothing serves."""
-        served = [dtype for dtype in DTYPES if registry.candidates(self.name, key.of(dtype))]
-        where = f"{key.dtype.name} on {key.device} ({key.layout.name})"
-        if served:
-            nearest = min(
-                served, key=lambda each: (each.category < key.dtype.category, abs(each.category - key.dtype.category))
-            )
-            hint = (
-                f"It is served there for {', '.join(each.name for each in served)}; "
-                f"convert with x.to(flambeau.{nearest.name})."
-            )
-        else:
-            serving = sorted({each.name for each in registry.providers if each.device == key.device.type})
-            hint = f"The providers of {key.device.type} ({', '.join(serving) or 'none'}) have no kernel for it."
-        return MissingKernelError(f'"{self.name}" not implemented for {where}.\n{hint}')
 
     # -- recording ----------------------------------------------------------
 

@@ -3,20 +3,21 @@
 A provider brings kernels for one device type and layout.  For a call, the enabled
 providers that have a kernel for the operator and dtype are tried in order of
 preference, then priority; the first whose predicate accepts the arguments serves.
-The answer for a key is cached in the operator's table; loading a plug-in or
+The answer for a key is kept in the operator's table; loading a plug-in or
 changing a preference empties the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..errors import PluginError
 from ..key import Key
 from ..layout import layout as Layout, strided
 
-__all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "registry"]
+__all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "Wish", "first", "registry"]
 
 #: A kernel for one key: canonical arguments to fresh outputs.
 Kernel = Callable[..., Any]
@@ -50,7 +51,6 @@ class Provider:
     ) -> None:
         self.name, self.device, self.kernels = name, device, kernels
         self.version, self.priority, self.layout, self.plugin = version, priority, layout, plugin
-        self.enabled = True
         self.built: dict[tuple[str, Key], Kernel | None] = {}
 
     def kernel(self, operator: str, key: Key) -> Kernel | None:
@@ -71,22 +71,44 @@ class Candidate(NamedTuple):
     kernel: Kernel
 
 
+class Wish(NamedTuple):
+    """A provider to be preferred, or not to be used, for one operator or for all."""
+
+    provider: str
+    operator: str | None
+    wanted: bool
+
+
+def first(candidates: Sequence[Candidate], args: tuple[Any, ...]) -> Candidate | None:
+    """The candidate that serves a call: the first that accepts it."""
+    for each in candidates:
+        accepts = each.family.predicate
+        if accepts is None or accepts(*args):
+            return each
+    return None
+
+
 class Registry:
-    """All loaded providers and the operators whose tables depend on them."""
+    """All loaded providers, what is wished for by the whole process, and the tables that depend on both."""
 
     def __init__(self) -> None:
         self.providers: list[Provider] = []
-        self.tables: list[dict[Key, Any]] = []
+        self.wishes: tuple[Wish, ...] = ()
+        #: changes with every provider and wish; an answer found under another version is void
+        self.version = 0
+        #: how many blocks with a choice of their own are being run; while there are, tables ask at each call
+        self.scopes = 0
+        self.lock: Final = threading.Lock()
         #: composite operators: told whether some provider overrides them
         self.overrides: dict[str, Callable[[bool], None]] = {}
-        #: rank of a provider for an operator: higher first; replaced while a preference is in force
-        self.rank: Callable[[str, Provider], Any] = lambda _, provider: provider.priority
-        #: whether a provider may serve at all here and now
-        self.allowed: Callable[[Provider], bool] = lambda provider: provider.enabled
-        #: whether the rank may differ between threads, so that it must be asked at each call
-        self.scoped = False
         #: loads the plug-ins that serve a device type; installed by the plug-in loader
         self.load: Callable[[str], None] = lambda _: None
+        #: plug-ins that serve a device type and cannot be used, each with the reason; installed by the loader
+        self.broken: Callable[[str], list[tuple[str, str]]] = lambda _: []
+        self._filled: dict[int, dict[Key, Kernel]] = {}
+        self._direct: dict[int, dict[Key, Kernel]] = {}
+
+    # -- changes --------------------------------------------------------------
 
     def add(self, *providers: Provider) -> None:
         """Take in the providers of a plug-in, all or none.
@@ -99,63 +121,90 @@ class Registry:
             for other in known:
                 _contradiction(other, provider)
             known.append(provider)
-        self.providers = known
-        self._changed()
+        self._change(known)
 
     def remove(self, plugin: str) -> None:
         """Forget the providers of a plug-in."""
-        self.providers = [each for each in self.providers if each.plugin != plugin]
-        self._changed()
+        self._change([each for each in self.providers if each.plugin != plugin])
 
-    def _changed(self) -> None:
+    def _change(self, providers: list[Provider]) -> None:
+        self.providers = providers
         for name, notify in self.overrides.items():
-            notify(any(name in each.kernels for each in self.providers))
+            notify(any(name in each.kernels for each in providers))
+        self.refresh()
+
+    def wish(self, change: Callable[[tuple[Wish, ...]], tuple[Wish, ...]]) -> None:
+        """Change what the whole process wishes for."""
+        with self.lock:
+            self.wishes = change(self.wishes)
         self.refresh()
 
     def refresh(self) -> None:
-        """Forget cached answers: providers or preferences have changed."""
-        for table in self.tables:
-            table.clear()
+        """Forget all answers: providers or wishes have changed."""
+        with self.lock:
+            self.version += 1
+            for table in self._filled.values():
+                table.clear()
+            self._filled.clear()
+            self._direct.clear()
 
-    def candidates(self, operator: str, key: Key) -> list[Candidate]:
-        """The kernels that may serve, best first."""
+    def enter(self) -> None:
+        """Count a block with a choice of its own."""
+        with self.lock:
+            self.scopes += 1
+            for table in self._direct.values():
+                table.clear()
+            self._direct.clear()
+
+    def leave(self) -> None:
+        """The block has ended.  Entries that ask replace themselves when next used."""
+        with self.lock:
+            self.scopes -= 1
+
+    def keep(self, table: dict[Key, Kernel], key: Key, kernel: Kernel, version: int, asks: bool) -> bool:
+        """Remember an answer in a table, unless what it was found under no longer holds."""
+        with self.lock:
+            if version != self.version or (self.scopes and not asks):
+                return False
+            table[key] = kernel
+            self._filled[id(table)] = table
+            if not asks:
+                self._direct[id(table)] = table
+            return True
+
+    # -- choosing -------------------------------------------------------------
+
+    def candidates(self, operator: str, key: Key, wishes: tuple[Wish, ...] = ()) -> list[Candidate]:
+        """The kernels that may serve, best first; ``wishes`` count more than those of the process."""
+        wishes = tuple(each for each in self.wishes + wishes if each.operator in (None, operator))
+        unwanted = {each.provider for each in wishes if not each.wanted}
+        preferred = {each.provider: number for number, each in enumerate(wishes, 1) if each.wanted}
         found = []
         for provider in self.providers:
-            if provider.device == key.device.type and provider.layout is key.layout and self.allowed(provider):
+            if provider.device == key.device.type and provider.layout is key.layout and provider.name not in unwanted:
                 kernel = provider.kernel(operator, key)
                 if kernel is not None:
                     found.append(Candidate(provider, provider.kernels[operator], kernel))
-        found.sort(key=lambda each: self.rank(operator, each.provider), reverse=True)
+        found.sort(key=lambda each: (preferred.get(each.provider.name, 0), each.provider.priority), reverse=True)
         return found
 
-    def resolve(self, operator: str, key: Key, otherwise: Kernel) -> Kernel:
+    def has(self, operator: str, key: Key) -> bool:
+        """Whether some provider has a kernel for an operator and key."""
+        return bool(self.candidates(operator, key))
+
+    def resolve(self, operator: str, key: Key, otherwise: Kernel, wishes: tuple[Wish, ...] = ()) -> Kernel:
         """What serves an operator on a key: a kernel, a choice between several, or ``otherwise``."""
-        candidates = self.candidates(operator, key)
+        candidates = self.candidates(operator, key, wishes)
         if not candidates:
             return otherwise
-        return self._contextual(operator, key, otherwise) if self.scoped else self._choice(candidates, otherwise)
-
-    @staticmethod
-    def _choice(candidates: list[Candidate], otherwise: Kernel) -> Kernel:
         if candidates[0].family.predicate is None:
             return candidates[0].kernel
-        options = [(each.family.predicate, each.kernel) for each in candidates]
 
         def choose(*args: Any, **kwargs: Any) -> Any:
-            for accepts, kernel in options:
-                if accepts is None or accepts(*args):
-                    return kernel(*args, **kwargs)
-            return otherwise(*args, **kwargs)
+            chosen = first(candidates, args)
+            return (otherwise if chosen is None else chosen.kernel)(*args, **kwargs)
 
         return choose
-
-    def _contextual(self, operator: str, key: Key, otherwise: Kernel) -> Kernel:
-        def ask(*args: Any, **kwargs: Any) -> Any:
-            candidates = self.candidates(operator, key)
-            kernel = self._choice(candidates, otherwise) if candidates else otherwise
-            return kernel(*args, **kwargs)
-
-        return ask
 
 
 def _contradiction(one: Provider, other: Provider) -> None:
