@@ -9,8 +9,8 @@ import pytest
 
 import flambeau
 from flambeau.autograd import gradcheck, gradgradcheck
+from flambeau.capabilities import function
 from flambeau.ops.linear import linear
-from flambeau.plugins import hook
 from flambeau_cpu import blas
 from flambeau_cpu._kernels import lib
 
@@ -85,7 +85,7 @@ def test_large_products(dtype, tolerance, layouts):
 
 
 def test_blas_is_the_declared_library():
-    assert hook("cpu", "blas")().startswith("OpenBLAS 0.3.")
+    assert function(flambeau.device("cpu"), "blas")().startswith("OpenBLAS 0.3.")
 
 
 def test_missing_blas_says_what_to_install(monkeypatch):

@@ -100,7 +100,7 @@ def test_a_plain_call_holds_until_undone(rival):
 
 
 def test_disable_and_enable(rival):
-    with backends.disable("cpu"), pytest.raises(NotImplementedError, match="cpu .* is disabled"):
+    with backends.disable("cpu"), pytest.raises(NotImplementedError, match=r"cpu .* is disabled"):
         torch.ones(3)
     backends.disable("rival")
     assert "rival" not in backends.available()
