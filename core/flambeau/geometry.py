@@ -57,7 +57,7 @@ class Size(tuple[int, ...]):
 class Geometry:
     """The shape and strides (in elements) of a strided tensor, and what follows from them."""
 
-    __slots__ = ("contiguous", "dense", "ndim", "numel", "shape", "strides")
+    __slots__ = ("contiguous", "dense", "ndim", "numel", "shape", "single", "strides")
 
     shape: Size
     strides: tuple[int, ...]
@@ -67,12 +67,17 @@ class Geometry:
     contiguous: bool
     #: the elements fill one piece of memory exactly, in any order
     dense: bool
+    #: all indices name the same element
+    single: bool
 
     def __init__(self, shape: Size, strides: tuple[int, ...]) -> None:
         self.shape, self.strides = shape, strides
         self.numel, self.ndim = math.prod(shape), len(shape)
         self.contiguous = _is_contiguous(shape, strides, self.numel)
         self.dense = self.contiguous or _is_dense(shape, strides)
+        self.single = self.numel > 0 and all(
+            size == 1 or not stride for size, stride in zip(shape, strides, strict=True)
+        )
 
     def __repr__(self) -> str:
         return f"Geometry({tuple(self.shape)}, {self.strides})"

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flambeau.backend import DTYPES, Geometry, Key, Tensor, broadcast_shapes, contiguous, dtype, empty, expanded, make
+from flambeau.backend import (
+    DTYPES, Geometry, Key, Tensor, broadcast, broadcast_shapes, contiguous, dtype, empty, expanded, make,
+)  # fmt: skip
 
 from ._kernels import ffi, lib
 from .memory import blocks_of
@@ -149,8 +151,14 @@ def _binary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
             repeated = 4
         elif geometry.numel == 1 and geometry.ndim <= other.ndim:
             geometry, repeated = other, 2
+        elif other.single and other.shape == geometry.shape:
+            repeated = 4
+        elif geometry.single and geometry.shape == other.shape:
+            geometry, repeated = other, 2
         else:
             repeated = -1
+        if repeated >= 0 and geometry.single and not geometry.dense:  # both are one element, repeated
+            geometry, repeated = contiguous(geometry.shape), 6
         if repeated >= 0 and geometry.dense and (out is None or out.geometry is geometry):
             count = geometry.numel
             if out is None:
@@ -163,7 +171,7 @@ def _binary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
                 run(kernel, count, out.memory, a.memory, b.memory)
             return out
         if out is None:
-            out = empty(out_key, contiguous(broadcast_shapes(a.geometry.shape, other.shape)))
+            out = empty(out_key, broadcast(a.geometry, other))
         if out.geometry.numel:
             _plans.walk(kernel, (out, a, b))
         return out

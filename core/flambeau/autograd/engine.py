@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from ..geometry import Geometry
 from ..key import Key
-from ..tensor import Tensor
+from ..tensor import Tensor, constant, make
 from .grad_mode import mode
 from .node import Leaf, Node, edge, watcher
 
@@ -43,7 +43,7 @@ def backward(
     """
     roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    _run(_start(roots, _listed(grad_tensors, len(roots)), create_graph), keep, create_graph, None)
+    _run(_start(roots, _listed(grad_tensors, len(roots))), keep, create_graph, None)
 
 
 def grad(
@@ -86,7 +86,7 @@ def grad(
             )
         places.append((node, each.output))
     captured: dict[tuple[Node | Leaf, int], Tensor | None] = dict.fromkeys(places)
-    _run(_start(roots, _listed(grad_outputs, len(roots)), create_graph), keep, create_graph, captured)
+    _run(_start(roots, _listed(grad_outputs, len(roots))), keep, create_graph, captured)
     found = tuple(captured[place] for place in places)
     if not allow_unused and any(each is None for each in found):
         position = found.index(None)
@@ -106,9 +106,7 @@ def _listed(grads: Tensor | Sequence[Tensor | None] | None, count: int) -> list[
     return listed
 
 
-def _start(
-    roots: list[Tensor], grads: list[Tensor | None], create_graph: bool
-) -> list[tuple[Node | Leaf, int, Tensor]]:
+def _start(roots: list[Tensor], grads: list[Tensor | None]) -> list[tuple[Node | Leaf, int, Tensor]]:
     started = []
     for number, (root, given) in enumerate(zip(roots, grads, strict=True)):
         if not isinstance(root, Tensor):
@@ -122,7 +120,7 @@ def _start(
                     f"grad can be implicitly created only for scalar outputs, got shape {list(root.shape)}.\n"
                     "Pass the gradient, or reduce the output first, for example with sum()."
                 )
-            given = root.new_ones(root.shape)
+            given = _one(root)
         elif given.geometry.shape != root.geometry.shape:
             raise AutogradError(
                 f"Mismatch in shape: grad_output[{number}] has a shape of {list(given.shape)} and output[{number}] has a "
@@ -130,6 +128,12 @@ def _start(
             )
         started.append((node, root.output, given))
     return started
+
+
+def _one(root: Tensor) -> Tensor:
+    """A one in the shape of a tensor of one element, to begin with; hooks may write into it."""
+    one = constant(root.key, 1)
+    return (one if root.geometry is one.geometry else make(root.key, root.geometry, one.memory)).clone()  # type: ignore[no-any-return]
 
 
 def _leads_to(roots: Sequence[Node | Leaf], targets: set[Node | Leaf]) -> set[Node | Leaf]:
@@ -158,11 +162,12 @@ def _run(
     create_graph: bool,
     captured: dict[tuple[Node | Leaf, int], Tensor | None] | None,
 ) -> None:
-    pending: dict[Node | Leaf, Any] = {}  # gradients of nodes' outputs: one, or a list if there are several
-    heap: list[tuple[int, Node | Leaf]] = []
+    pending: dict[Node, Any] = {}  # gradients of nodes' outputs: one, or a list if there are several
+    heap: list[tuple[int, Node]] = []
+    leaves: dict[Leaf, Tensor] = {}  # they wait for the end, so that an error on the way changes no gradient
+    lent: set[Leaf] = set()  # leaves whose gradient something else may hold as well
     useful: set[Node | Leaf] | None = None
     stops: set[Node | Leaf] = set()
-    lent: set[Leaf] = set()  # leaves whose gradient something else may hold as well
     if captured is not None:
         stops = {node for node, _ in captured}
         useful = _leads_to([node for node, _, _ in started], stops)
@@ -170,10 +175,10 @@ def _run(
     mode.enabled = create_graph
     try:
         for node, output, grad in started:
+            if type(node) is Leaf:
+                lent.add(node)
             if useful is None or node in useful:
-                if type(node) is Leaf:
-                    lent.add(node)
-                _add(pending, heap, node, output, grad)
+                _add(pending, heap, leaves, node, output, grad)
         while heap:
             node = heappop(heap)[1]
             grads = pending.pop(node)
@@ -181,68 +186,87 @@ def _run(
                 grads = _run_hooks(node, grads, captured is None)
             if captured is not None and node in stops:
                 _capture(captured, node, grads)
-            if type(node) is Leaf:
-                if captured is None:
-                    _accumulate(node, grads, create_graph, node in lent)
-                continue
-            assert isinstance(node, Node)
             if type(grads) is list:
                 grads = node.complete(grads)
-            if useful is not None and not any(each is not None and each[0] in useful for each in node.edges):
+            edges = node.edges
+            if useful is not None and not any(each is not None and each[0] in useful for each in edges):
                 continue
             saved = node.unpack()
             if create_graph:
                 saved = node.with_history(saved)
+            plan = node.plan
             try:
-                results = _scoped(node, grads, saved) if node.preference is not None else node.plan.run(grads, saved)
+                results = plan.run(grads, saved) if node.preference is None else _scoped(node, grads, saved)
                 if watcher.check is not None:
                     watcher.check(node, results)
             except Exception as error:
                 _explain(node, error)
                 raise
-            if not keep and node.plan.holds:
+            if not keep and plan.holds:
                 node.saved = None
-            for target, result in zip(node.edges, results):
-                if target is not None and result is not None and (useful is None or target[0] in useful):
-                    to = target[0]
-                    if type(to) is Leaf and (result is grads or _repeated(result, results) or node.op.lends):
+            for target, result in zip(edges, results):
+                if target is None or result is None:
+                    continue
+                to, output = target
+                if useful is not None and to not in useful:
+                    continue
+                if type(to) is Leaf:
+                    if result is grads or node.op.lends or (len(results) > 1 and _repeated(result, results)):
                         lent.add(to)
-                    _add(pending, heap, to, target[1], result)
+                    _add(pending, heap, leaves, to, output, result)
+                    continue
+                described = to.metadata  # type: ignore[union-attr]
+                if to in pending or described[0] is not result.key or described[1] is not result.geometry:
+                    _add(pending, heap, leaves, to, output, result)
+                else:  # the first gradient of a node's only output
+                    pending[to] = result  # type: ignore[index]
+                    heappush(heap, (-to.sequence, to))  # type: ignore[misc]
             del saved, grads, results, result
+        for leaf, grad in leaves.items():
+            if leaf.hooks is not None:
+                grad = _run_hooks(leaf, grad, captured is None)
+            if captured is None:
+                _accumulate(leaf, grad, create_graph, leaf in lent)
+            elif leaf in stops:
+                _capture(captured, leaf, grad)
     finally:
         mode.enabled = before
 
 
-def _add(pending: dict[Node | Leaf, Any], heap: list[Any], node: Node | Leaf, output: int, grad: Tensor) -> None:
-    """Add a gradient to what a node waits for."""
+def _add(
+    pending: dict[Node, Any], heap: list[Any], leaves: dict[Leaf, Tensor], node: Node | Leaf, output: int, grad: Tensor
+) -> None:
+    """Add a gradient to what a node or a leaf waits for."""
     if type(node) is Leaf:
         tensor = node.tensor()
-        if tensor is None:
-            return
-        key, geometry = tensor.key, tensor.geometry
-    else:
-        metadata = node.metadata  # type: ignore[union-attr]
-        if type(metadata) is list:
-            key, geometry = metadata[output]
-        else:
-            key, geometry = metadata
-    if grad.geometry is not geometry and grad.geometry.shape != geometry.shape:
-        grad = _reduced(node, grad, geometry)
-    if grad.key is not key:
-        grad = _converted(node, grad, key)
+        if tensor is not None:
+            grad = _fitted(node, grad, tensor.key, tensor.geometry)
+            before = leaves.get(node)
+            leaves[node] = grad if before is None else before + grad  # type: ignore[operator]
+        return
+    assert isinstance(node, Node)
+    metadata = node.metadata
+    several = type(metadata) is list
+    grad = _fitted(node, grad, *(metadata[output] if several else metadata))
     slots = pending.get(node)
     if slots is None:
         heappush(heap, (-node.sequence, node))
-        if type(node) is Leaf or type(node.metadata) is not list:  # type: ignore[union-attr]
-            pending[node] = grad
-        else:
-            slots = pending[node] = [None] * len(node.metadata)  # type: ignore[union-attr]
+        if several:
+            slots = [None] * len(metadata)
             slots[output] = grad
-    elif type(slots) is list:
+        pending[node] = slots if several else grad
+    elif several:
         before = slots[output]
         slots[output] = grad if before is None else before + grad
     else:
         pending[node] = slots + grad
+
+
+def _fitted(node: Node | Leaf, grad: Tensor, key: Key, geometry: Geometry) -> Tensor:
+    """A gradient in the shape and dtype and on the device of its tensor."""
+    if grad.geometry is not geometry and grad.geometry.shape != geometry.shape:
+        grad = _reduced(node, grad, geometry)
+    return grad if grad.key is key else _converted(grad, key)
 
 
 def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
@@ -260,7 +284,7 @@ def _reduced(node: Node | Leaf, grad: Tensor, geometry: Geometry) -> Tensor:
     return grad.sum_to_size(geometry.shape)  # type: ignore[no-any-return]
 
 
-def _converted(node: Node | Leaf, grad: Tensor, key: Key) -> Tensor:
+def _converted(grad: Tensor, key: Key) -> Tensor:
     """A gradient in the dtype and on the device of its tensor."""
     if grad.key.layout is not key.layout:
         return grad
@@ -291,7 +315,7 @@ def _capture(captured: dict[tuple[Node | Leaf, int], Tensor | None], node: Node 
 
 
 def _repeated(result: Tensor, results: Sequence[Any]) -> bool:
-    return sum(each is result for each in results) > 1
+    return sum([each is result for each in results]) > 1
 
 
 def _accumulate(leaf: Leaf, grad: Tensor, create_graph: bool, lent: bool) -> None:

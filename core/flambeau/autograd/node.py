@@ -25,6 +25,9 @@ class Differentiable(Protocol):
     #: whether formulas may return tensors that others hold too
     lends: bool
 
+    #: those made before, by which inputs need gradients
+    plans: dict[tuple[bool, ...], Plan]
+
     def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan: ...
 
 
@@ -97,12 +100,14 @@ class Node:
             )
         for each in saved:
             kind = type(each)
-            if kind is list or kind is tuple:
+            if kind is Tensor or isinstance(each, Tensor):
+                shared = each.shared
+                if shared is not None and shared.written > self.sequence:
+                    self.check(each)
+            elif kind is list or kind is tuple:
                 for part in each:
                     if isinstance(part, Tensor):
                         self.check(part)
-            elif isinstance(each, Tensor) and each.shared is not None and each.shared.written > self.sequence:
-                self.check(each)
         return saved
 
     def complete(self, grads: list[Tensor | None]) -> list[Tensor | None]:
@@ -219,25 +224,25 @@ def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
     for position in op.tensors:
         each = args[position]
         kind = type(each)
-        if kind is float or kind is int or each is None:
-            edges.append(None)
-            needs.append(False)
-        elif kind is list or kind is tuple:
+        if kind is list or kind is tuple:
             found = [_edge_of(part) for part in each]
             edges += found
             needs.append(any(found))
-        else:
-            node = each.node if isinstance(each, Tensor) else None
+            continue
+        node = None
+        if kind is Tensor or isinstance(each, Tensor):
+            node = each.node
             if node is not None and each.base is not None:
                 node = edge(each)
-            if node is None:
-                edges.append(None)
-                needs.append(False)
-            else:
-                edges.append((node, each.output))  # type: ignore[arg-type]
-                needs.append(True)
+        if node is None:
+            edges.append(None)
+            needs.append(False)
+        else:
+            edges.append((node, each.output))
+            needs.append(True)
     if True in needs:
-        attach(op, op.plan(tuple(needs), args), tuple(edges), args, result)
+        wanted = tuple(needs)
+        attach(op, op.plans.get(wanted) or op.plan(wanted, args), tuple(edges), args, result)
 
 
 def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
@@ -252,7 +257,7 @@ def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args:
     node.hooks = node.preference = node.trace = None
     if watcher.watching:
         watcher.see(node)
-    if isinstance(result, Tensor):
+    if type(result) is Tensor or isinstance(result, Tensor):
         key = result.key
         if key.dtype.category < 2:
             return

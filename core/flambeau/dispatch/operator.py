@@ -114,7 +114,7 @@ class Operator:
         self.oracle: Callable[..., Any] | None = None
         self.body: Callable[..., Any] | None = None
         self.overridden = False
-        self._plans: dict[tuple[bool, ...], Plan] = {}
+        self.plans: dict[tuple[bool, ...], Plan] = {}
         if name in operators:
             raise ValueError(f"The operator {name!r} is declared twice.")
         operators[name] = self
@@ -188,12 +188,12 @@ class Operator:
 
     def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan:
         """What a node must keep and compute when these inputs need gradients."""
-        found = self._plans.get(needs)
+        found = self.plans.get(needs)
         if found is None:
             lengths = [len(args[i]) if i in self.lists else 0 for i in self.tensors] if self.lists else []
             found = self._make_plan(needs, lengths)
             if not lengths:
-                self._plans[needs] = found
+                self.plans[needs] = found
         return found
 
     def _make_plan(self, needs: tuple[bool, ...], lengths: list[int]) -> Plan:
@@ -215,9 +215,10 @@ class Operator:
         ]
         shapes = [name not in names for name in wanted]
         if any(shapes):
+            marked = list(zip(sources, shapes, strict=True))
 
             def pick(items: tuple[Any, ...]) -> tuple[Any, ...]:
-                return tuple(_shape(items[i]) if bare else items[i] for i, bare in zip(sources, shapes, strict=True))
+                return tuple([_shape(items[i]) if bare else items[i] for i, bare in marked])
         else:
             pick = _getter(sources)  # type: ignore[assignment]
         picks = [_getter([wanted.index(name) for name in each]) for each in reads]
@@ -254,7 +255,7 @@ def _wants_all(formula: Callable[..., Any]) -> bool:
 
 def _shape(item: Any) -> Any:
     if isinstance(item, Tensor):
-        return item.shape
+        return item.geometry.shape
     return (
         [each.shape if isinstance(each, Tensor) else None for each in item] if isinstance(item, (list, tuple)) else None
     )
@@ -277,15 +278,8 @@ def _runner(
     lengths: list[int],
 ) -> Callable[[Any, tuple[Any, ...]], Sequence[Any]]:
     """Runs the formulas and lays their results out in the order of the edges."""
-    if inputs == 1 and not lists:
-        ((_, only, choose),) = steps
-        if steps[0][0] == 0 and not _wants_all(only):
-            return lambda grad, saved: (only(grad[0] if type(grad) is list else grad, *choose(saved)),)
-        if steps[0][0] == 0:
-            return lambda grad, saved: (only(grad, *choose(saved)),)
-        if _wants_all(only):
-            return lambda grad, saved: only(grad, *choose(saved))
-        return lambda grad, saved: only(grad[0] if type(grad) is list else grad, *choose(saved))
+    if len(steps) == 1 and not lists:
+        return _lone_runner(steps[0][1], steps[0][0], inputs)
 
     chosen = [(slot, formula, choose, _wants_all(formula)) for slot, formula, choose in steps]
 
@@ -313,6 +307,20 @@ def _runner(
         return laid
 
     return flat
+
+
+def _lone_runner(
+    formula: Callable[..., Any], slot: int, inputs: int
+) -> Callable[[Any, tuple[Any, ...]], Sequence[Any]]:
+    """Runs the only formula, which reads all that is saved, in order."""
+    if slot < 0:
+        if _wants_all(formula):
+            return lambda grad, saved: list(formula(grad, *saved))
+        return lambda grad, saved: list(formula(grad[0] if type(grad) is list else grad, *saved))
+    before, after = (None,) * slot, (None,) * (inputs - slot - 1)
+    if _wants_all(formula):
+        return lambda grad, saved: (*before, formula(grad, *saved), *after)
+    return lambda grad, saved: (*before, formula(grad[0] if type(grad) is list else grad, *saved), *after)
 
 
 class Offer(NamedTuple):

@@ -392,7 +392,13 @@ def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
                 kind = type(other)
                 if kind is Tensor or kind in subclasses:
                     tracked = other.node is not None and mode.enabled
-                    if key is other.key and self.geometry is other.geometry and not tracked and other.shared is None:
+                    shared = other.shared
+                    if (
+                        key is other.key
+                        and not tracked
+                        and (shared is None or shared is not self.shared)  # memory of its own: any strides will do
+                        and (self.geometry is other.geometry or self.geometry.shape == other.geometry.shape)
+                    ):
                         kernel(self, other, out=self)
                         touch(self)
                         return self

@@ -98,6 +98,9 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 clone.gradient(self=lambda grad: grad)
+clone.composite(
+    lambda self: copy_(make(self.key, contiguous(self.geometry.shape), self.key.allocate(self.geometry.numel)), self)
+)
 
 
 @composite(name="contiguous", namespaces=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..autograd.node import record
 from ..dispatch.operator import composite, operators, view_op
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError
-from ..geometry import Size, axis, contiguous, expanded, strided
+from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
 from ..tensor import VIEW, Tensor, alias, make, view as _view
 
 __all__ = [
@@ -201,6 +201,11 @@ def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(self, shape[:at] + inner + shape[at + 1 :])  # type: ignore[no-any-return]
 
 
+_MOST_EXPANSIONS: Final = 4096
+#: what a geometry becomes when it is expanded to a shape
+_expansions: Final[dict[tuple[Geometry, Size], Geometry]] = {}
+
+
 @view_op("self | size", namespaces=())
 def expand(self: Tensor, *size: Any) -> Tensor:
     """Repeat dimensions of size 1 without copying.
@@ -211,6 +216,11 @@ def expand(self: Tensor, *size: Any) -> Tensor:
     Raises:
         RuntimeError: a size other than 1 would change.
     """
+    remembered = len(size) == 1 and type(size[0]) is Size  # another tensor's shape, as gradient formulas ask for
+    if remembered:
+        known = _expansions.get((self.geometry, size[0]))
+        if known is not None:
+            return cast(Tensor, expand.run(_view(self, known), self, known.shape))
     given = sizes(size)
     lead = len(given) - self.geometry.ndim
     if lead < 0:
@@ -229,8 +239,12 @@ def expand(self: Tensor, *size: Any) -> Tensor:
                 f"{position}. Target sizes: {list(given)}. Tensor sizes: {list(self.shape)}."
             )
         wanted.append(each)
-    result = _view(self, strided(Size(wanted), expanded(self.geometry, wanted)))
-    return cast(Tensor, expand.run(result, self, tuple(wanted)))
+    found = strided(Size(wanted), expanded(self.geometry, wanted))
+    if remembered:
+        if len(_expansions) > _MOST_EXPANSIONS:
+            _expansions.clear()
+        _expansions[self.geometry, size[0]] = found
+    return cast(Tensor, expand.run(_view(self, found), self, found.shape))
 
 
 expand.gradient(self=lambda grad, self_shape: grad.sum_to_size(self_shape))
