@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from flambeau.backend import (
-    DTYPES, Geometry, Key, Tensor, broadcast, broadcast_shapes, contiguous, dtype, empty, expanded, make,
+    DTYPES,
+    Geometry,
+    Key,
+    Tensor,
+    broadcast,
+    broadcast_shapes,
+    contiguous,
+    dtype,
+    empty,
+    expanded,
+    make,
 )  # fmt: skip
 
 from ._kernels import ffi, lib
