@@ -333,31 +333,36 @@ FB_MATH float fb_erfc_f32(float x) {
     return (float)(x < 0.0f ? 2.0 - tail : tail);
 }
 
-/* x^y with every special case of C's pow. */
+/* All bits set where a condition holds. */
+FB_MATH uint32_t fb_mask(int condition) { return -(uint32_t)condition; }
+
+/* x^y with every special case of C's pow.  Branches would keep loops from being vectorised, and a choice
+ * of a constant becomes one: such choices are made by masks. */
 FB_MATH float fb_pow_f32(float x, float y) {
     const float infinite = INFINITY;
+    const uint64_t limit = 0x4064000000000000u; /* 160: 2^160 becomes infinite and 2^-160 zero */
     float a = __builtin_fabsf(x);
     double f, k = fb_split_f64(a, &f), s = f / (2.0 + f), z = s * s;
     double power = k + FB_LOG2E * (2.0 * s + s * z * FB_POLY4(z, 0.66666666675819818525, 0.39999995614845478612,
                        0.28572109954840849365, 0.22176153233852706271, 0.19584691768188149863));
-    power = a == 0.0f ? -(double)INFINITY : a < infinite ? power : (double)a;
+    power = a == 0.0f ? -(double)INFINITY : power;
+    power = a < infinite ? power : (double)a;
     double t = (double)y * power;
-    t = t > 140.0 ? 140.0 : t;
-    t = t < -160.0 ? -160.0 : t;
-    double shifted = t + FB_ROUNDER_F64, r = t - (shifted - FB_ROUNDER_F64);
+    uint64_t size = fb_bits64(t) & 0x7fffffffffffffffu, cut = size < limit ? size : limit;
+    double within = __builtin_copysign(fb_from_bits64(cut), t);
+    double shifted = within + FB_ROUNDER_F64, r = within - (shifted - FB_ROUNDER_F64);
     double p = FB_POLY2(r, 0.99999999996161874751, 0.69314718072870744214, FB_POLY4(r, 0.24022651198764725618,
                        0.055504103528420917361, 0.0096180271717355008431, 0.0013333922846270735607,
                        0.00015469317588687507873) + r * r * r * r * r * 0.00001520190389916911468);
     float result = (float)(p * fb_from_bits64((fb_bits64(shifted) - fb_bits64(FB_ROUNDER_F64) + 1023) << 52));
 
-    float size = __builtin_fabsf(y), within = size < 0x1p24f ? size : 0.0f;
-    int32_t whole = (int32_t)within;
-    int integer = size >= 0x1p24f || (float)whole == size; /* from 2^24 on every float is even */
-    int odd = integer & whole & 1;
-    result = odd && __builtin_copysignf(1.0f, x) < 0.0f ? -result : result;
-    result = x < 0.0f && !integer && a < infinite ? NAN : result;
-    result = a == 1.0f && size == infinite ? 1.0f : result;
-    return x == 1.0f || y == 0.0f ? 1.0f : result;
+    float b = __builtin_fabsf(y);
+    double whole = (double)b + FB_ROUNDER_F64; /* rounded to units, the last bit tells odd from even */
+    int integer = whole - FB_ROUNDER_F64 == (double)b, odd = integer & (b < 0x1p24f) & (int)fb_bits64(whole);
+    uint32_t bits = fb_bits(result) | (fb_bits(x) & (uint32_t)odd << 31);
+    bits |= fb_mask((x != x) | (y != y) | ((x < 0.0f) & !integer & (a < infinite))) & 0x7fc00000u;
+    uint32_t one = fb_mask((x == 1.0f) | (y == 0.0f) | ((a == 1.0f) & (b == infinite)));
+    return fb_float((bits & ~one) | (0x3f800000u & one));
 }
 
 #endif
