@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -13,18 +12,12 @@ from typing import Any
 from . import backends
 from .device import device as Device
 from .dispatch.operator import Operator, offers, operators, similar
-from .dispatch.providers import registry
+from .dispatch.providers import place_of, registry, source_of
 from .dtype import DTYPES
 from .key import intern
 from .plugins import CORE_VERSION, plugins
 
 __all__ = ["main"]
-
-
-def _place(function: Any) -> str:
-    function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
 
 
 def show_backends(options: argparse.Namespace) -> int:
@@ -60,18 +53,18 @@ def show_where(options: argparse.Namespace) -> int:
         return 1
     backends.available()
     for each in public:
-        print(f"{each.name}: public function at {_place(each.function)}")
+        print(f"{each.name}: public function at {source_of(each.function)}")
     for op in chosen:
         declared = op.declared_with
-        print(f"{op.name}: {op.kind} operator, declared at {_place(declared)}")
+        print(f"{op.name}: {op.kind} operator, declared at {source_of(declared)}")
         for provider in registry.providers:
             if op.name in provider.kernels:
                 print(
-                    f"    {provider.name} {provider.version} on {provider.device}: {provider.kernels[op.name].source()}"
+                    f"    {provider.name} {provider.version} on {provider.device}: {place_of(provider.kernels[op.name])}"
                 )
         if op.kind == "composite" or op.body is not None:
-            print(f"    composite body at {_place(op.body)}")
-        test = Path("tests/ops") / f"test_{Path(_place(declared).rpartition(':')[0]).stem}.py"
+            print(f"    composite body at {source_of(op.body)}")
+        test = Path("tests/ops") / f"test_{Path(source_of(declared).rpartition(':')[0]).stem}.py"
         if test.exists():
             print(f"    tested in {test}")
     return 0

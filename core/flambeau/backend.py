@@ -24,7 +24,7 @@ import pluggy
 
 from .capabilities import CAPABILITIES
 from .dispatch.operator import operators, similar
-from .dispatch.providers import KernelFamily, Provider
+from .dispatch.providers import KernelFamily, Provider, source_of
 from .dtype import (
     DTYPES,
     bfloat16,
@@ -64,7 +64,7 @@ __all__ = [
     "PluginError", "Provider", "ShapeError", "Size", "Tensor", "bfloat16", "bool_", "broadcast", "broadcast_shapes",
     "complex64", "complex128", "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded",
     "float16", "float32", "float64", "from_bfloat16", "Hooks", "hookimpl", "hookspec", "int8", "int16", "int32", "int64",
-    "intern", "layout", "make", "shared_storage", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
+    "intern", "layout", "make", "shared_storage", "source_of", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
 ]  # fmt: skip
 
 hookspec: Final = pluggy.HookspecMarker("flambeau")
@@ -94,13 +94,6 @@ class Kernel:
 
     def source(self) -> str:
         return source_of(self.function)
-
-
-def source_of(function: Callable[..., Any]) -> str:
-    """``file:line`` of a Python function."""
-    function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 
 
 class Hooks:
@@ -163,7 +156,7 @@ class Backend:
         for name, family in self.kernels.items():
             if name not in operators:
                 expect(False, f"kernels of declared operators (like {similar(name)})", name)
-            expect(hasattr(family, "build") and hasattr(family, "source"), f"a Kernel for {name!r}", family)
+            expect(hasattr(family, "build") and hasattr(family, "predicate"), f"a Kernel for {name!r}", family)
         if self.memory is not None:
             for method in (
                 "allocator",

@@ -13,7 +13,7 @@ from typing import Any, Final
 from . import exchange, legacy, pickling, printing
 from .dispatch.operator import Operator, offers, operators
 from .errors import ArgumentTypeError
-from .ops import conversion, creation, indexing, properties, splitting
+from .ops import conversion, creation, indexing, properties, results, splitting
 from .tensor import Tensor
 
 __all__ = ["bind", "namespace"]
@@ -56,6 +56,7 @@ def bind() -> None:
         setattr(Tensor, each.__name__, each)
     for kind in (int, float, complex):
         setattr(Tensor, f"__{kind.__name__}__", conversion._scalar(kind))
+    results.declare()
     for op in operators.values():
         _bind_operator(op)
     for offer in offers:

@@ -69,9 +69,11 @@ class _Devices:
         self.find: Callable[[str], Memory] | None = None
         #: called with a device type that is forgotten
         self.followers: list[Callable[[str], None]] = []
+        #: devices that stand for real ones while a call is explained
+        self.stand_ins: dict[Device, Any] = {}
 
     def __call__(self, device: Device) -> Memory:
-        found = self.memory.get(device.type)
+        found = self.stand_ins.get(device) or self.memory.get(device.type)
         if found is None:
             if self.find is None:
                 raise DeviceError(f"No plug-in provides the device {str(device)!r}.")

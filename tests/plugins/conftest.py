@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import flambeau as torch
 from flambeau import backends
-from flambeau.backend import Backend, Kernel, bool_, contiguous, float32, float64, int64, make
+from flambeau.backend import Backend, Kernel, Provider, bool_, contiguous, float32, float64, int64, make
+from flambeau.dispatch.providers import registry
 
 
 class ToyMemory:
@@ -102,3 +104,29 @@ def toy():
     yield register
     for each in entered[::-1]:
         each.__exit__()
+
+
+@pytest.fixture
+def rival():
+    """A second provider of add and mul on the CPU that notes its calls."""
+    calls = []
+    torch.ones(1)
+    own = next(each for each in registry.providers if each.name == "cpu")
+
+    def kernel(name):
+        def run(*args, out=None):
+            calls.append(name)
+            real = own.kernel(name, args[0].key)
+            return real(*args) if out is None else real(*args, out=out)
+
+        return run
+
+    kernels = {
+        "add": Kernel(kernel("add"), predicate=lambda a, b: a.geometry.numel < 100),
+        "mul": Kernel(kernel("mul")),
+    }
+    provider = Provider("rival", "cpu", kernels, version="9", priority=-1, plugin="rivals")
+    registry.add(provider)
+    yield calls
+    registry.remove(provider.plugin)
+    backends.reset()

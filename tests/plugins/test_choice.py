@@ -8,34 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import backends
-from flambeau.backend import Kernel, Provider, make
-from flambeau.dispatch.providers import registry
-
-
-@pytest.fixture
-def rival():
-    """A second provider of add and mul on the CPU that notes its calls."""
-    calls = []
-    torch.ones(1)
-    own = next(each for each in registry.providers if each.name == "cpu")
-
-    def kernel(name):
-        def run(*args, out=None):
-            calls.append(name)
-            real = own.kernel(name, args[0].key)
-            return real(*args) if out is None else real(*args, out=out)
-
-        return run
-
-    kernels = {
-        "add": Kernel(kernel("add"), predicate=lambda a, b: a.geometry.numel < 100),
-        "mul": Kernel(kernel("mul")),
-    }
-    provider = Provider("rival", "cpu", kernels, version="9", priority=-1, plugin="rivals")
-    registry.add(provider)
-    yield calls
-    registry.remove(provider.plugin)
-    backends.reset()
+from flambeau.backend import make
 
 
 def test_the_higher_priority_serves(rival):

@@ -184,7 +184,7 @@ def test_a_write_needs_the_devices_own_copying(toy):
     x = torch.tensor([4.0], device="toy")
     with backends.fallback("cpu"):
         assert x.sqrt().tolist() == [2.0]
-        with pytest.raises(NotImplementedError, match="the result cannot be written: toy:0 has no kernel for copy_"):
+        with pytest.raises(NotImplementedError, match="the result cannot be written, as toy:0 has no kernel for copy_"):
             x.sqrt_()
         assert x.tolist() == [4.0] and x._version == 0
 

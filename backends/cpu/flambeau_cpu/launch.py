@@ -6,6 +6,7 @@ the short way; anything else is walked by a plan, cached for each set of geometr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -115,6 +116,8 @@ class Loop:
         predicate: Callable[..., bool] | None = None,
     ) -> None:
         self.name, self.operands, self.result, self.predicate = name, operands, result, predicate
+        caller = sys._getframe(1)
+        self.place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
 
     def build(self, key: Key) -> Callable[..., Tensor] | None:
         kernel = find(self.name, key.dtype)
@@ -124,7 +127,8 @@ class Loop:
         return (_unary, _binary)[self.operands - 1](kernel, out_key) if self.operands < 3 else _many(kernel, out_key)
 
     def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
+        """Where the C kernel gets its operator's name; the C file of the same stem is beside it."""
+        return self.place
 
 
 def _unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:

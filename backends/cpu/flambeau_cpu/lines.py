@@ -112,9 +112,6 @@ class Routine:
         kernel = find(self.name, key.dtype)
         return None if kernel is None else self.make(key, kernel)
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
-
 
 class halves_by_float:
     """The float32 kernels of a routine, for float16 and bfloat16 too: converted on the way in and out."""
@@ -123,7 +120,6 @@ class halves_by_float:
 
     def __init__(self, family: Routine) -> None:
         self.family = family
-        self.source = family.source
 
     def build(self, key: Key) -> Callable[..., Any] | None:
         if key.dtype not in (float16, bfloat16):

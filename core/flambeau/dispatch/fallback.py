@@ -82,14 +82,11 @@ class Fallback:
         Raises:
             NotImplementedError: the other device has no kernel either, or is the same one.
         """
+        error = self.refusal(op, key, args, kwargs)
+        if error is not None:
+            raise error
         there = intern(self.device, strided, key.dtype)
-        if key.device is self.device or key.layout is not strided or not registry.has(op.name, there):
-            raise MissingKernelError(
-                f"{missing_kernel(op, key, args)}\nfallback({str(self.device)!r}) does not help: {self._why(key, there)}."
-            )
         written = args[0] if op.mutates else kwargs.get("out")
-        if written is not None:
-            self._check_writing(op, written.key)
         began, moved = time.perf_counter(), [0]
         twins = [self._there(each, moved) for each in args]
         kernel = op.table.get(there) or op.resolve(there)
@@ -106,21 +103,23 @@ class Fallback:
             count.seconds += time.perf_counter() - began
         return result
 
-    def _why(self, key: Key, there: Key) -> str:
+    def refusal(
+        self, op: Operator, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> MissingKernelError | None:
+        """The error if this block does not help a call, else None."""
         if key.device is self.device:
-            return "the tensor is on that device"
-        if key.layout is not strided:
-            return f"it moves strided tensors only, this one is {key.layout.name}"
-        return f"{self.device} has no kernel for {there.dtype.name} either"
-
-    def _check_writing(self, op: Operator, key: Key) -> None:
-        """Writing into memory that the host does not address takes the device's own copying."""
-        if not key.memory.host and not registry.has("copy_", key):
-            raise MissingKernelError(
-                f'"{op.name}" not implemented for {key.dtype.name} on {key.device} ({key.layout.name}).\n'
-                f"fallback({str(self.device)!r}) computes it elsewhere, but the result cannot be written: "
-                f"{key.device} has no kernel for copy_ either."
-            )
+            why = "the tensor is on that device"
+        elif key.layout is not strided:
+            why = f"it moves strided tensors only, this one is {key.layout.name}"
+        elif not registry.has(op.name, intern(self.device, strided, key.dtype)):
+            why = f"{self.device} has no kernel for {key.dtype.name} either"
+        elif (op.mutates or kwargs) and not key.memory.host and not registry.has("copy_", key):
+            why = f"the result cannot be written, as {key.device} has no kernel for copy_ either"
+        else:
+            return None
+        return MissingKernelError(
+            f"{missing_kernel(op, key, args)}\nfallback({str(self.device)!r}) does not help: {why}."
+        )
 
     def _there(self, each: Any, moved: list[int]) -> Any:
         """An argument on the other device: tensors keep their strides, so kernels see them as they are."""

@@ -270,10 +270,24 @@ def pointwise(
         dunders = (operator,) if isinstance(operator, str) else operator
         declared = publish(op, call, namespaces, method, dunders, f"{op.name}_" if inplace else None)
         op.body_of_inplace, op.declared_with = call_, function
+        op.returns(_bool_like if promote is BOOL else _like)
         declared.run = call
         return declared
 
     return declare
+
+
+def _like(*operands: Tensor) -> Any:
+    """What a kernel returns: with the strides of dense operands that have the same, else contiguous."""
+    geometries = [each.geometry for each in operands]
+    shape = broadcast_shapes(*[each.shape for each in geometries])
+    full = next(each for each in geometries if each.shape == shape) if shape in [x.shape for x in geometries] else None
+    same = full is not None and full.dense and all(each is full or each.numel == 1 for each in geometries)
+    return full if same and len(operands) < 3 else shape
+
+
+def _bool_like(*operands: Tensor) -> Any:
+    return _like(*operands), bool_
 
 
 def _unary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -9,6 +9,7 @@ changing a preference empties the tables.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
@@ -17,7 +18,7 @@ from ..errors import PluginError
 from ..key import Key
 from ..layout import layout as Layout, strided
 
-__all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "Wish", "first", "registry"]
+__all__ = ["Candidate", "KernelFamily", "Provider", "Registry", "Wish", "first", "place_of", "registry", "source_of"]
 
 #: A kernel for one key: canonical arguments to fresh outputs.
 Kernel = Callable[..., Any]
@@ -32,8 +33,18 @@ class KernelFamily(Protocol):
     def build(self, key: Key) -> Kernel | None:
         """The kernel for a key, or None if this dtype is not served."""
 
-    def source(self) -> str:
-        """``file:line`` of the kernel."""
+
+def source_of(function: Any) -> str:
+    """``file:line`` of a Python function, or of what stands for one."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+def place_of(family: KernelFamily) -> str:
+    """``file:line`` of a family's kernels: what its ``source()`` says if it has one, else where it builds them."""
+    own = getattr(family, "source", None)
+    return str(own()) if own is not None else source_of(family.build)
 
 
 class Provider:

@@ -11,6 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..autograd.node import Node, watcher
+from ..device import device as Device
+from ..errors import MissingKernelError
 from ..key import Key
 from .providers import Kernel, Wish, registry
 
@@ -21,9 +23,15 @@ __all__ = ["Choice", "Observer", "Substitute", "asking", "here"]
 
 
 class Substitute(Protocol):
-    """Serves what a device has no kernel for."""
+    """Serves what a device has no kernel for, on another device."""
+
+    device: Device
 
     def serve(self, op: Operator, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+    def refusal(
+        self, op: Operator, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> MissingKernelError | None: ...
 
 
 class Observer(Protocol):

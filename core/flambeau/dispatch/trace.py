@@ -65,6 +65,14 @@ class Trace:
     def __repr__(self) -> str:
         return f"<Trace of {len(self.calls)} calls>"
 
+    def direct(self) -> list[Call]:
+        """The calls without those that kernels made themselves."""
+        found: list[Call] = []
+        for each in self.calls:
+            if not found or found[-1].how != "kernel" or each.depth <= found[-1].depth:
+                found.append(each)
+        return found
+
     def providers(self) -> dict[str, Counter[str]]:
         """For each operator: how often each provider served it; ``composite`` and ``fallback`` count as such."""
         table: dict[str, Counter[str]] = {}

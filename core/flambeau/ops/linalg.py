@@ -165,7 +165,7 @@ def dot(self: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 dot.gradient(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
 dot.reference(np.dot)
-dot.composite(lambda self, tensor: (self * tensor).sum())
+dot.composite(lambda self, tensor: (self * tensor).sum(dtype=self.dtype))
 
 
 @primitive("self other |", operator="__matmul__", namespaces=("", "linalg"))

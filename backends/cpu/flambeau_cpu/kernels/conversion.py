@@ -28,9 +28,6 @@ class _Conversion:
     def __init__(self, name: str, build: Callable[[Key], Callable[..., Any]]) -> None:
         self.name, self.build = name, build
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels/conversion.c ({self.name})"
-
 
 def _copy_into(key: Key) -> Callable[..., None]:
     converters = {each: _converter(each, key.dtype) for each in DTYPES}

@@ -39,8 +39,5 @@ class _Bags:
 
         return launch
 
-    def source(self) -> str:
-        return "flambeau_cpu/kernels/embedding.c"
-
 
 KERNELS: Final[dict[str, Any]] = {"bag_sums": _Bags()}

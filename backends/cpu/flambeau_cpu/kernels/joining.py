@@ -79,9 +79,6 @@ class Cat:
 
         return launch
 
-    def source(self) -> str:
-        return "flambeau_cpu/kernels/joining.c (cat)"
-
 
 def triangle(upper: bool) -> Any:
     def launch(self: Any, diagonal: int) -> Tensor:

@@ -52,9 +52,6 @@ class Routine:
         kernel = find(self.name, key.dtype)
         return None if kernel is None else self.launcher(kernel, key)
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
-
 
 def out_of_memory(name: str) -> AllocationError:
     """The error for a routine that found no memory for its scratch."""

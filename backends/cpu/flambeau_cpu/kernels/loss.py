@@ -44,9 +44,6 @@ class _Family:
         found = {kind: find(name, key.dtype) for kind, name in self.names.items()}
         return None if None in found.values() else self.launcher(key, found)
 
-    def source(self) -> str:
-        return "flambeau_cpu/kernels/loss.c"
-
 
 def _pair(key: Key, kernels: dict[str, Any]) -> Any:
     call = lib.fb_call

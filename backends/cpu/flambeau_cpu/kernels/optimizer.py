@@ -59,9 +59,6 @@ class _Step:
 
         return launch
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels/optimizer.c ({self.name})"
-
 
 class _Steps:
     """The same step over many parameters in one call; gives the positions of those that it leaves alone."""
@@ -102,9 +99,6 @@ class _Steps:
             return left
 
         return launch
-
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels/optimizer.c ({self.name})"
 
 
 def _sgd(buffer: Any, lr: float, momentum: float, dampening: float, decay: float, nesterov: bool, first: bool) -> Any:

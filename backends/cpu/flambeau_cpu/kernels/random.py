@@ -51,9 +51,6 @@ class Draw:
 
         return launch_whole if self.whole else launch
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels/random.c ({self.name})"
-
 
 class Each:
     """A C routine that draws one number for each element of its argument.
@@ -85,9 +82,6 @@ class Each:
             return out
 
         return fill if self.into else launch
-
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
 
 
 def permutation(target: Tensor, seed: int, offset: int) -> None:

@@ -33,9 +33,6 @@ class Range:
 
         return launch
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels/ranges.c ({self.name})"
-
 
 def _word(number: int) -> int:
     """The 64 bits of an integer, as a signed one."""

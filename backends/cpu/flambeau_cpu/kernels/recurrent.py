@@ -85,9 +85,6 @@ class _Family:
         kernel = find(self.name, key.dtype)
         return None if kernel is None else self.launcher(kernel, key)
 
-    def source(self) -> str:
-        return "flambeau_cpu/kernels/recurrent.c"
-
 
 KERNELS: Final[dict[str, Any]] = {
     "recurrent_layer": _Family("recurrent", _forward),

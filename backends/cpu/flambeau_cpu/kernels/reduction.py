@@ -68,9 +68,6 @@ class Fold:
     ) -> None:
         self.name, self.result, self.choose, self.complex = name, result, choose, complex_
 
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
-
     def build(self, key: Key) -> Callable[..., Tensor] | None:
         real = {complex64: float32, complex128: float64}.get(key.dtype, key.dtype)
         pairs = real is not key.dtype
@@ -115,9 +112,6 @@ class Extremum:
 
     def __init__(self, name: str, values: bool) -> None:
         self.name, self.values = name, values
-
-    def source(self) -> str:
-        return f"flambeau_cpu/kernels ({self.name})"
 
     def build(self, key: Key) -> Callable[..., Any] | None:
         kernel = find(self.name, key.dtype)

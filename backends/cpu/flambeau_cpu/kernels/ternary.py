@@ -29,9 +29,6 @@ class _Where:
 
         return launch
 
-    def source(self) -> str:
-        return "flambeau_cpu/kernels/ternary.c (where)"
-
 
 KERNELS: Final[dict[str, Any]] = {
     "where": _Where(),
