@@ -135,7 +135,15 @@ def gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, 
 
 
 gather.gradient(self=lambda grad, index, dim, self_shape: grad.new_zeros(self_shape).scatter_add_(dim, index, grad))
-gather.reference(lambda a, index, dim: np.take_along_axis(a, index, dim))
+
+
+@gather.reference
+def _(a: Any, index: Any, dim: int) -> Any:
+    if not a.ndim or not index.ndim:
+        return np.take(a, index)
+    corner = a[tuple(slice(None if at == dim else size) for at, size in enumerate(index.shape))]
+    return np.take_along_axis(corner, index, dim)
+
 
 _REDUCTIONS = {
     "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",

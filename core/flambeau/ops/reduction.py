@@ -258,7 +258,9 @@ def _truth(name: str, meaning: str, oracle: Callable[..., Any]) -> Any:
     """
     declared = primitive("self | dims keepdim", name=name)(test)
     declared.nondifferentiable()
-    declared.reference(lambda a, dims, keepdim: oracle(a, axis=dims, keepdims=keepdim))
+    declared.reference(
+        lambda a, dims, keepdim: oracle(a, axis=dims, keepdims=keepdim).astype(a.dtype if a.dtype == "uint8" else bool)
+    )
     return declared
 
 

@@ -107,7 +107,7 @@ def _(needs: Any, second: Any, grad: Any, output: Any, dim: int) -> Any:
 
 def _numpy_log_softmax(a: Any, dim: int) -> Any:
     dim = dim if a.ndim else None  # type: ignore[assignment]
-    shifted = a - np.max(a, axis=dim, keepdims=True)
+    shifted = a - np.max(a, axis=dim, keepdims=True, initial=-np.inf)
     return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
 
 

@@ -23,7 +23,7 @@ def lgamma(self: Tensor) -> Tensor:
 
 
 lgamma.gradient(self=lambda grad, self: grad * self.digamma())
-lgamma.reference(np.vectorize(lambda x: math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)))
+lgamma.reference(np.vectorize(lambda x: math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x), otypes=[float]))
 
 
 @pointwise(promote=FLOAT)

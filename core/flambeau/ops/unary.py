@@ -341,7 +341,7 @@ def erf(self: Tensor) -> Tensor:
 
 
 erf.gradient(self=lambda grad, self: grad * (_TWO_OVER_ROOT_PI * (-self * self).exp()))
-erf.reference(np.vectorize(math.erf))
+erf.reference(np.vectorize(math.erf, otypes=[float]))
 
 
 @pointwise(promote=FLOAT)
@@ -350,7 +350,7 @@ def erfc(self: Tensor) -> Tensor:
 
 
 erfc.gradient(self=lambda grad, self: grad * (-_TWO_OVER_ROOT_PI * (-self * self).exp()))
-erfc.reference(np.vectorize(math.erfc))
+erfc.reference(np.vectorize(math.erfc, otypes=[float]))
 
 # ---------------------------------------------------------------- truth values and bits
 

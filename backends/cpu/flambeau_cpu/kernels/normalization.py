@@ -48,7 +48,7 @@ def _batch_norm_backward(key: Key, kernel: Any) -> Callable[..., Any]:
         batch, channels, length = _channels(a)
         outs = fresh(key, a.geometry.shape), fresh(key, (channels,)), fresh(key, (channels,))
         block = parameters((batch, channels, length, bits(eps)))
-        call(kernel, (*outs, dense(grad), dense(a), _dense(weight), mean, variance), block)
+        call(kernel, (*outs, dense(grad), dense(a), _dense(weight), dense(mean), dense(variance)), block)
         return outs
 
     return launch
@@ -78,7 +78,7 @@ def _row_norm_backward(key: Key, kernel: Any) -> Callable[..., Any]:
     ) -> Any:
         outs = fresh(key, a.geometry.shape), fresh(key, (weights,)), fresh(key, (weights,))
         block = parameters(_rows(a, groups, weights))
-        call(kernel, (*outs, dense(grad), dense(a), _dense(weight), mean, rstd), block)
+        call(kernel, (*outs, dense(grad), dense(a), _dense(weight), dense(mean), dense(rstd)), block)
         return outs
 
     return launch

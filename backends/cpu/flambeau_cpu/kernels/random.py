@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from flambeau.backend import (
+    DTYPES,
     Kernel,
     Key,
     ShapeError,
@@ -14,6 +15,7 @@ from flambeau.backend import (
     bfloat16,
     bool_,
     contiguous,
+    dtype,
     empty,
     float16,
     float32,
@@ -59,16 +61,17 @@ class Each:
         name: of the C routine.
         problem: what to say when it finds an argument that it cannot take.
         into: whether the operator gives the target, before the argument.
+        dtypes: those it serves, if not all of the C routine's.
     """
 
     predicate = None
 
-    def __init__(self, name: str, problem: str, into: bool = False) -> None:
-        self.name, self.problem, self.into = name, problem, into
+    def __init__(self, name: str, problem: str, into: bool = False, dtypes: Sequence[dtype] = DTYPES) -> None:
+        self.name, self.problem, self.into, self.dtypes = name, problem, into, dtypes
 
     def build(self, key: Key) -> Callable[..., Any] | None:
         kernel = find(self.name, key.dtype)
-        if kernel is None:
+        if kernel is None or key.dtype not in self.dtypes:
             return None
 
         def fill(out: Tensor, parameter: Tensor, seed: int, offset: int) -> None:
@@ -142,7 +145,7 @@ KERNELS: Final[dict[str, Any]] = {
     "geometric_": Draw("geometric"),
     "integers_": Draw("integers", whole=True),
     "bernoulli_number_": Draw("bernoulli", whole=True),
-    "bernoulli": Each("bernoulli_each", _PROBABILITY),
+    "bernoulli": Each("bernoulli_each", _PROBABILITY, dtypes=(float32, float64)),
     "bernoulli_each_": Each("bernoulli_each", _PROBABILITY, into=True),
     "poisson": Each("poisson", "invalid Poisson rate, expected rate to be non-negative"),
     "permutation_": Kernel(permutation, (int64,)),

@@ -1,0 +1,8 @@
+"""What is proven of an operator: one category for each way in which kernels go wrong."""
+
+from __future__ import annotations
+
+from . import calls, gradients, memory, values, writing
+from .category import CATEGORIES, Category
+
+__all__ = ["CATEGORIES", "Category", "calls", "gradients", "memory", "values", "writing"]

@@ -1,0 +1,161 @@
+"""One operator in one dtype, on a device and on the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from ..device import device as Device
+from ..dispatch.operator import Operator
+from ..dtype import complex128, default, dtype as Dtype, float64
+from ..errors import ArgumentError, AutogradError, DtypeError, MissingKernelError, ShapeError
+from ..tensor import Tensor
+from .operands import Draw, Operand, place, read
+from .samples import VALUES, Sample, samples_of
+
+if TYPE_CHECKING:
+    from .suite import Suite
+
+__all__ = ["NotApplicable", "Subject", "operands_in", "placing"]
+
+
+class NotApplicable(Exception):
+    """The core itself refuses a call, on whatever device."""
+
+
+#: How many units in the last place results may differ, where not 32.
+ULPS: Final = {"lgamma": 256, "digamma": 256, "polygamma": 1024, "erfinv": 128, "tan": 64, "pow": 64, "prod": 64}
+
+
+def placing(device: Device, how: str = "contiguous", wide: bool = False) -> Callable[[Any], Any]:
+    """A function from an argument with operands to one with tensors on a device; wide ones, if asked."""
+
+    def convert(each: Any) -> Any:
+        if isinstance(each, Operand):
+            return place(Operand(each.values, _wide(each.dtype)) if wide else each, device, how)
+        if isinstance(each, Dtype):
+            return _wide(each) if wide else each
+        return [convert(one) for one in each] if isinstance(each, list) else each
+
+    return convert
+
+
+def operands_in(args: Sequence[Any]) -> list[Operand]:
+    """The operands among arguments, those of lists too."""
+    found: list[Operand] = []
+    for each in args:
+        if isinstance(each, Operand):
+            found.append(each)
+        elif isinstance(each, list):
+            found += operands_in(each)
+    return found
+
+
+def tensors_in(args: Any) -> list[Tensor]:
+    """The tensors among arguments or results, those of lists and tuples too."""
+    if isinstance(args, Tensor):
+        return [args]
+    return [one for each in args for one in tensors_in(each)] if isinstance(args, (list, tuple)) else []
+
+
+def _wide(dtype: Dtype) -> Dtype:
+    return dtype if dtype.category < 2 else complex128 if dtype.is_complex else float64
+
+
+class Subject:
+    """What the categories ask: inputs, calls, expected results."""
+
+    def __init__(self, op: Operator, dtype: Dtype, suite: Suite) -> None:
+        self.op, self.dtype, self.suite = op, dtype, suite
+        self.device, self.reference = suite.device, suite.reference
+        self.ulps = ULPS.get(op.name, 32)
+        self.draw = Draw(dtype)
+        self._expected: dict[int, tuple[Sample, list[Operand]]] = {}
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """All inputs of the operator."""
+        return list(samples_of(self.op.name, self.draw))
+
+    @cached_property
+    def abouts(self) -> list[str]:
+        """What they are about, each once, ordinary calls first."""
+        return sorted(dict.fromkeys(each.about for each in self.samples), key=lambda each: each != VALUES)
+
+    def about(self, what: str = VALUES, most: int | None = None) -> list[Sample]:
+        """The inputs of one kind."""
+        return [each for each in self.samples if each.about == what][:most]
+
+    @property
+    def kernel(self) -> bool:
+        """Whether a kernel is under test, not a body of other operators."""
+        return self.dtype in self.suite.declared[self.op.name]
+
+    @property
+    def main(self) -> bool:
+        """Whether this is the dtype in which what hardly depends on dtypes is proven."""
+        dtypes = [each for each in self.suite.declared[self.op.name] if each.is_floating_point]
+        dtypes = dtypes or self.suite.declared[self.op.name]
+        widest = [each for each in dtypes if each.itemsize >= 4] or dtypes
+        return not widest or self.dtype is widest[0]
+
+    @property
+    def precise(self) -> bool:
+        """Whether this is the dtype in which gradients are proven."""
+        declared = self.suite.declared[self.op.name]
+        return self.dtype is float64 if float64 in declared else self.main
+
+    # -- calling ------------------------------------------------------------
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        """Call the operator the way its samples are meant."""
+        function: Any = self.op.function
+        if self.op.kind == "primitive" and not self.op.name.endswith("_steps_"):
+            return function.run(*args)
+        return function(*args, **(kwargs or {}))
+
+    def run(self, sample: Sample, how: str = "contiguous") -> tuple[list[Tensor], list[Tensor]]:
+        """Results on the device under test, and the arguments that were tensors.
+
+        An operator that writes into its arguments gives those.
+        """
+        convert = placing(self.device, how)
+        args = [convert(each) for each in sample.args]
+        result = self.call(args, sample.kwargs)
+        inputs = tensors_in(args)
+        return (inputs if self.writes else tensors_in(result)), inputs
+
+    @property
+    def writes(self) -> bool:
+        """Whether the operator writes into its arguments."""
+        return self.op.mutates or self.op.name.endswith("_steps_")
+
+    def expected(self, sample: Sample) -> list[Operand]:
+        """The results on the reference, computed wide."""
+        found = self._expected.get(id(sample))
+        if found is None:  # the sample is kept, so that no other one gets its id
+            found = self._expected[id(sample)] = (sample, self._compute(sample))
+        return found[1]
+
+    def _compute(self, sample: Sample) -> list[Operand]:
+        convert = placing(self.reference, wide=True)
+        args = [convert(each) for each in sample.args]
+        kwargs = {name: convert(each) for name, each in sample.kwargs.items()}
+        try:
+            result = self.call(args, kwargs)
+        except (ArgumentError, AutogradError, DtypeError, MissingKernelError, ShapeError) as error:
+            assert f"on {self.reference}" not in str(error), error
+            raise NotApplicable(str(error).splitlines()[0]) from None
+        named = next((each for each in sample.args if isinstance(each, Dtype)), self.dtype)
+        if self.writes:
+            own = operands_in(sample.args)
+            return [Operand(read(each), given.dtype) for each, given in zip(tensors_in(args), own, strict=True)]
+        return [Operand(read(each), self._narrow(each.dtype, named)) for each in tensors_in(result)]
+
+    def _narrow(self, wide: Dtype, named: Dtype) -> Dtype:
+        """The dtype of a result that is of dtype ``wide`` where all is computed wide."""
+        if wide.category < 2 or wide not in (float64, complex128):
+            return wide
+        own = named if named.category >= 2 else default.dtype
+        return own if wide.is_complex == own.is_complex else own.to_real()

@@ -1,0 +1,170 @@
+"""The cases for a device: generated from what operators are declared and from what the device's plug-ins bring."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from ..backends import Call, prefer, trace
+from ..device import device as Device
+from ..dispatch.operator import Operator, operators
+from ..dispatch.providers import registry
+from ..dtype import DTYPES, dtype as Dtype, float32
+from ..errors import ArgumentError, MissingKernelError
+from ..key import devices, intern
+from .categories import CATEGORIES
+from .compare import Fault
+from .reference import reference_device
+from .subject import NotApplicable, Subject
+
+__all__ = ["Case", "Outcome", "Suite"]
+
+
+class Case(NamedTuple):
+    """One thing to prove of one operator in one dtype."""
+
+    operator: str
+    dtype: Dtype
+    category: str
+
+    @property
+    def id(self) -> str:
+        """Names the fault, should there be one: ``add-float32-offset view``."""
+        return f"{self.operator}-{self.dtype.name}-{self.category}"
+
+
+class Outcome(NamedTuple):
+    """What became of a case.
+
+    Attributes:
+        status: ``passed``; ``failed``; ``missing``: it needs a kernel that the device lacks; ``declined``: no
+            kernel under test served it; ``unreachable``: the core refuses such a call on any device.
+        detail: what was expected, what came, what it probably means; or what is missing, or who served instead.
+        served: the kernels under test that ran: pairs of operator and dtype.
+    """
+
+    case: Case
+    status: str
+    detail: str = ""
+    served: frozenset[tuple[str, str]] = frozenset()
+
+
+class Suite:
+    """Everything there is to prove of a device, or of one provider on it.
+
+    Args:
+        device: the device type.
+        provider: only what this provider's kernels serve.
+        only: names of operators; all if not given.
+
+    Raises:
+        RuntimeError: nothing provides the device.
+        ValueError: the provider or an operator does not exist.
+    """
+
+    def __init__(self, device: str, provider: str | None = None, only: Collection[str] = ()) -> None:
+        unknown = sorted(set(only) - operators.keys())
+        if unknown:
+            near = ", ".join(sorted(each for each in operators if each.startswith(unknown[0][:3]))[:6])
+            raise ArgumentError(f"There is no operator {unknown[0]!r}. Similar names: {near or 'none'}.")
+        place = Device(device)
+        self.device = devices(place).canonical(place)
+        registry.load(self.device.type)
+        here = [each for each in registry.providers if each.device == self.device.type]
+        self.providers = [each for each in here if provider in (None, each.name)]
+        if not self.providers:
+            names = ", ".join(each.name for each in here) or "none"
+            raise ArgumentError(f"No provider {provider or ''!r} serves the device {device!r}; there are: {names}.")
+        self.provider, self.reference = provider, reference_device()
+        self.only = frozenset(only)
+        self._subject: Subject | None = None
+        self.declared: dict[str, list[Dtype]] = {}
+        for name, op in operators.items():
+            if not only or name in self.only:
+                self.declared[name] = [each for each in DTYPES if self._declares(op, each)]
+
+    def _declares(self, op: Operator, dtype: Dtype) -> bool:
+        key = intern(self.device, dtype=dtype)
+        return any(each.layout is key.layout and each.kernel(op.name, key) is not None for each in self.providers)
+
+    def by_composition(self, op: Operator) -> bool:
+        """Whether an operator without a kernel runs by its body: then that is proven too."""
+        return self.provider is None and op.body is not None and not self.declared[op.name]
+
+    # -- cases --------------------------------------------------------------
+
+    def cases(self) -> Iterator[Case]:
+        """Every case, operator by operator."""
+        for name, dtypes in self.declared.items():
+            op = operators[name]
+            if self.by_composition(op):
+                dtypes = [float32]
+            for dtype in dtypes:
+                subject = self.subject(name, dtype)
+                for category in CATEGORIES:
+                    if category.applies(subject):
+                        for title in category.titles(subject):
+                            yield Case(name, dtype, title)
+
+    def subject(self, operator: str, dtype: Dtype) -> Subject:
+        """An operator in a dtype on the device; cases come in runs of the same one, so the last is kept."""
+        if self._subject is None or (self._subject.op.name, self._subject.dtype) != (operator, dtype):
+            self._subject = Subject(operators[operator], dtype, self)
+        return self._subject
+
+    # -- running ------------------------------------------------------------
+
+    def run(self, case: Case) -> Outcome:
+        """Run a case; whatever happens is in the outcome."""
+        subject = self.subject(case.operator, case.dtype)
+        category = next(each for each in CATEGORIES if case.category in each.titles(subject))
+        with ExitStack() as stack:
+            if self.provider is not None:
+                stack.enter_context(prefer(self.provider))
+            calls = stack.enter_context(trace()).calls
+            try:
+                category.check(subject, case.category)
+            except NotApplicable as reason:
+                return Outcome(case, "unreachable", str(reason))
+            except MissingKernelError as error:
+                return self._missing(case, error, calls)
+            except Fault as fault:
+                return Outcome(case, "failed", f"{fault}\n{category.meaning}", self._served(calls))
+            except Exception as error:
+                got = f"{type(error).__name__}: {error}".splitlines()[0]
+                detail = f"expected a result\n     got {got:.300}\n{category.meaning}"
+                return Outcome(case, "failed", detail, self._served(calls))
+        return self._proven(case, calls)
+
+    def _missing(self, case: Case, error: MissingKernelError, calls: list[Call]) -> Outcome:
+        found = re.match(r'"(\w+)" not implemented for (\w+)', str(error))
+        what = f"{found[1]} for {found[2]}" if found else str(error).splitlines()[0]
+        own = found is not None and (found[1], found[2]) == (case.operator, case.dtype.name)
+        return Outcome(
+            case, "declined" if own and self._is_declared(case) else "missing", f"needs {what}", self._served(calls)
+        )
+
+    def _is_declared(self, case: Case) -> bool:
+        return case.dtype in self.declared[case.operator]
+
+    def _served(self, calls: list[Call]) -> frozenset[tuple[str, str]]:
+        names, here = {each.name for each in self.providers}, str(self.device)
+        return frozenset(
+            (each.operator, each.dtype) for each in calls if each.provider in names and each.device == here
+        )
+
+    def _proven(self, case: Case, calls: list[Call]) -> Outcome:
+        served = self._served(calls)
+        at_home = (str(self.device), str(self.reference))
+        elsewhere = sorted({f"{each.operator} on {each.device}" for each in calls if each.device not in at_home})
+        if elsewhere:
+            detail = f"expected kernels of {self.device} alone\n     got {', '.join(elsewhere)}"
+            return Outcome(case, "failed", detail, served)
+        own = [each for each in calls if each.operator == case.operator and each.device == str(self.device)]
+        mixed = case.category == "promotion" and any(operator == case.operator for operator, _ in served)
+        if not self._is_declared(case) or (case.operator, case.dtype.name) in served or mixed:
+            return Outcome(case, "passed", "", served)
+        others = sorted({each.provider or each.how for each in own})
+        return Outcome(case, "declined", f"served by {', '.join(others) or 'no kernel'}", served)
