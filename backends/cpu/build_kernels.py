@@ -17,6 +17,7 @@ import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from zlib import crc32
 
 from cffi import FFI
 from setuptools import Extension
@@ -52,7 +53,12 @@ FLAGS = [
     "-Wall",
     "-Wextra",
 ]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1"]  # the last -O wins
+SANITIZE = [
+    "-fsanitize=address,undefined",
+    "-fno-omit-frame-pointer",
+    "-g",
+    "-O1",
+]  # the last -O wins
 
 NEEDS_COMPILER = """
 flambeau-cpu compiles its kernels and found no C compiler.
@@ -106,16 +112,19 @@ class BuildKernels(build_ext):
 
         def build(job: tuple[str, str]) -> list[str]:
             name, isa = job
-            done = Path(self.build_temp) / isa / KERNELS / f"{name}.o"
+            flags = [*FLAGS, *sets[isa], *extra]
+            # Other flags have a folder of their own, so that objects never mix.
+            folder = Path(self.build_temp) / f"{isa}-{crc32(' '.join(flags).encode()):08x}"
+            done = folder / KERNELS / f"{name}.o"
             source_time = max(newest_header, (ROOT / KERNELS / f"{name}.c").stat().st_mtime)
             if not self.force and name != "registry" and done.exists() and done.stat().st_mtime > source_time:
                 return [str(done)]
             return self.compiler.compile(
                 [str(KERNELS / f"{name}.c")],
-                output_dir=str(Path(self.build_temp) / isa),
+                output_dir=str(folder),
                 macros=[("FB_ISA", isa), *define, *(listed if name == "registry" else [])],
                 include_dirs=[str(KERNELS)],
-                extra_postargs=[*FLAGS, *sets[isa], *extra],
+                extra_postargs=flags,
             )
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:

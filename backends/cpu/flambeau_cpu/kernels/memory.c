@@ -11,6 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
+#ifdef __SANITIZE_ADDRESS__ /* what a block has beyond its size, and blocks in the cache, are out of bounds */
+#include <sanitizer/asan_interface.h>
+#define CLOSE(start, bytes) __asan_poison_memory_region(start, bytes)
+#define OPEN(start, bytes) __asan_unpoison_memory_region(start, bytes)
+#else
+#define CLOSE(start, bytes)
+#define OPEN(start, bytes)
+#endif
 
 enum { ALIGN = 64, HEADER = 64, CLASSES = 64 * 8, HUGE_BLOCK = 4 << 20 };
 
@@ -60,6 +68,7 @@ static size_t trim_locked(size_t keep) {
             block *b = cache[class];
             cache[class] = b->next;
             cached -= b->bytes;
+            OPEN(b + 1, b->bytes - sizeof *b);
             free(b);
         }
     return before - cached;
@@ -91,6 +100,8 @@ void *fb_allocate(size_t bytes) {
     }
     b->bytes = rounded;
     b->class = class;
+    OPEN((char *)b + HEADER, bytes);
+    CLOSE((char *)b + HEADER + bytes, rounded - HEADER - bytes);
     return (char *)b + HEADER;
 }
 
@@ -101,6 +112,7 @@ void fb_release(void *memory) {
     live -= b->bytes;
     if (cached + b->bytes > limit) trim_locked(limit > b->bytes ? limit - b->bytes : 0);
     if (b->bytes <= limit) {
+        CLOSE(memory, b->bytes - HEADER);
         b->next = cache[b->class];
         cache[b->class] = b;
         cached += b->bytes;
