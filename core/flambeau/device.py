@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from .errors import ArgumentTypeError, DeviceError
+from .errors import ArgumentTypeError, DeviceError, shown
 
 __all__ = ["device"]
 
@@ -40,7 +40,7 @@ class device:
                 f"device() expects a device type, got the number {type}.\nWrite the type too: device('TYPE', {type})."
             )
         if not isinstance(type, str):
-            raise ArgumentTypeError(f"device() expects text such as 'cpu' or a device, got {type!r}.")
+            raise ArgumentTypeError(f"device() expects text such as 'cpu' or a device, got {shown(type)}.")
         match = _SPELLING.fullmatch(type)
         if not match or (index is not None and match[2] is not None):
             raise DeviceError(f"Expected a device such as 'cpu' or 'cuda:1', got {type!r} with index {index}.")

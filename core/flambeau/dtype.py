@@ -11,6 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from .errors import ArgumentTypeError, shown
+
 __all__ = [
     "DTYPES",
     "bfloat16",
@@ -123,7 +125,10 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> flambeau.promote_types(flambeau.uint8, flambeau.int8)
     flambeau.int16
     """
-    return _PROMOTED[type1, type2]
+    try:
+        return _PROMOTED[type1, type2]
+    except (KeyError, TypeError):
+        raise ArgumentTypeError(f"Two dtypes are expected, got {shown(type1)} and {shown(type2)}.") from None
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
@@ -133,6 +138,8 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     >>> flambeau.can_cast(flambeau.float32, flambeau.int64)
     False
     """
+    if type(from_) is not dtype or type(to) is not dtype:
+        raise ArgumentTypeError(f"Two dtypes are expected, got {shown(from_)} and {shown(to)}.")
     return from_.category <= to.category
 
 
@@ -165,4 +172,6 @@ def of_scalar(kind: type) -> dtype:
         return int64
     if kind is float:
         return default.dtype
+    if kind is not complex:
+        raise ArgumentTypeError(f"Tensors and numbers are expected, got {kind.__name__}.")
     return complex128 if default.dtype is float64 else complex64

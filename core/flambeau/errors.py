@@ -34,7 +34,14 @@ __all__ = [
     "MissingKernelError",
     "PluginError",
     "ShapeError",
+    "shown",
 ]
+
+
+def shown(value: object, width: int = 60) -> str:
+    """A value as messages show it: one line of at most ``width`` characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 class FlambeauError(Exception):

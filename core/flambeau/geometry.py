@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex
 
-from .errors import ArgumentTypeError, BoundsError, ShapeError
+from .errors import ArgumentTypeError, BoundsError, ShapeError, shown
 
 __all__ = [
     "Geometry",
@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _LARGEST_TABLE: Final = 8192
+#: Of sizes, strides and numbers of elements: kernels count in int64.
+_LARGEST: Final = 2**63 - 1
 _contiguous: Final[dict[tuple[int, ...], Geometry]] = {}
 _strided: Final[dict[tuple[tuple[int, ...], tuple[int, ...]], Geometry]] = {}
 _broadcast: Final[dict[tuple[Geometry, Geometry], Geometry]] = {}
@@ -73,6 +75,11 @@ class Geometry:
     def __init__(self, shape: Size, strides: tuple[int, ...]) -> None:
         self.shape, self.strides = shape, strides
         self.numel, self.ndim = math.prod(shape), len(shape)
+        if max(self.numel, *shape, *strides, 0) > _LARGEST:
+            raise ShapeError(
+                f"A tensor of shape {list(shape)} and strides {list(strides)} cannot be addressed: "
+                "sizes, strides and the number of elements stay below 2**63."
+            )
         self.contiguous = _is_contiguous(shape, strides, self.numel)
         self.dense = self.contiguous or _is_dense(shape, strides)
         self.single = self.numel > 0 and all(
@@ -144,7 +151,7 @@ def contiguous(shape: tuple[int, ...]) -> Geometry:
     if found is None:
         for size in shape:
             if not isinstance(size, int):
-                raise ArgumentTypeError(f"A size is an int, got {type(size).__name__} {size!r} in {shape}.")
+                raise ArgumentTypeError(f"A size is an int, got {type(size).__name__} {shown(size)} in {shown(shape)}.")
             if size < 0:
                 raise ShapeError(f"Trying to create tensor with negative dimension {size}: {list(shape)}.")
         shape = Size(map(int, shape))
@@ -223,7 +230,7 @@ def axis(dim: SupportsIndex, ndim: int) -> int:
     try:
         found = dim.__index__()
     except AttributeError:
-        raise ArgumentTypeError(f"A dimension is an int, got {type(dim).__name__} {dim!r}.") from None
+        raise ArgumentTypeError(f"A dimension is an int, got {type(dim).__name__} {shown(dim)}.") from None
     limit = ndim or 1
     if not -limit <= found < limit:
         raise BoundsError(

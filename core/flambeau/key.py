@@ -13,7 +13,7 @@ import numpy as np
 
 from .device import device as Device
 from .dtype import dtype as Dtype, of_scalar, promote_types
-from .errors import DeviceError
+from .errors import ArgumentTypeError, DeviceError, shown
 from .layout import layout as Layout, strided
 
 __all__ = ["Handle", "Key", "Memory", "devices", "intern"]
@@ -154,6 +154,11 @@ def intern(device: Device, layout: Layout = strided, dtype: Dtype | None = None)
     dtype = dtype or of_scalar(float)
     found = _interned.get((device, layout, dtype))
     if found is None:
+        for each, kind in ((dtype, Dtype), (layout, Layout)):
+            if type(each) is not kind:
+                raise ArgumentTypeError(
+                    f"{kind.__name__} must be a flambeau.{kind.__name__}, got {type(each).__name__} {shown(each)}."
+                )
         canonical = devices(device).canonical(device)
         found = _interned.get((canonical, layout, dtype)) or Key(canonical, layout, dtype)
         _interned[canonical, layout, dtype] = found

@@ -30,7 +30,7 @@ from .dtype import (
     int64,
     uint8,
 )
-from .errors import ArgumentTypeError
+from .errors import ArgumentError, ArgumentTypeError, shown
 from .key import intern
 from .layout import strided
 from .ops.creation import empty, tensor
@@ -154,7 +154,7 @@ def _named(name: Any) -> tuple[Dtype, str | None]:
                 return default.dtype, place
         if len(parts) <= 2 and parts[-1] in {each.name for each in DTYPES}:
             return next(each for each in DTYPES if each.name == parts[-1]), None
-    raise ValueError(f"invalid type: {name!r}.\nUse a dtype, or a name such as 'torch.FloatTensor'.")
+    raise ArgumentError(f"invalid type: {shown(name)}.\nUse a dtype, or a name such as 'torch.FloatTensor'.")
 
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:

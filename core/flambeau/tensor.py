@@ -7,6 +7,7 @@ view) is an ordinary attribute with a default on the class.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -15,7 +16,7 @@ import numpy as np
 
 from .device import device as Device
 from .dtype import bfloat16, dtype as Dtype
-from .errors import DtypeError
+from .errors import ArgumentTypeError, DtypeError, shown
 from .geometry import Geometry, Size, contiguous
 from .key import Handle, Key
 from .layout import layout as Layout
@@ -34,6 +35,7 @@ __all__ = [
     "encode",
     "from_bfloat16",
     "make",
+    "number_of",
     "shared_storage",
     "to_bfloat16",
     "touch",
@@ -195,6 +197,26 @@ def constant(key: Key, number: complex) -> Tensor:
         found = make(key, contiguous(()), key.memory.from_numpy(encode(key.dtype, number), key.device, key.dtype))
         key.remember(number, found)
     return found
+
+
+def number_of(dtype: Dtype, value: Any) -> Any:
+    """A Python or NumPy number as one that ``dtype`` holds: whole if it is an integer type.
+
+    Raises:
+        RuntimeError: the type has no such number.
+        TypeError: it is no number.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float, complex)):
+        raise ArgumentTypeError(f"A number is expected here, got {type(value).__name__} {shown(value)}.")
+    if dtype.kind == "b":
+        return bool(value)
+    if (isinstance(value, complex) and not dtype.is_complex) or (
+        isinstance(value, float) and dtype.category < 2 and not math.isfinite(value)
+    ):
+        raise DtypeError(f"value cannot be converted to type {dtype.name} without overflow: {value}.")
+    return int(value) if isinstance(value, float) and dtype.category < 2 else value
 
 
 def encode(dtype: Dtype, number: complex) -> np.ndarray[Any, Any]:

@@ -25,7 +25,7 @@ from ..tensor import Tensor, touch
 from .missing import missing_kernel
 from .providers import Kernel, registry
 from .scope import Substitute, asking
-from .writes import before_write, device_mismatch, writable
+from .writes import before_write, device_mismatch, require_tensors, writable
 
 __all__ = [
     "Declared",
@@ -484,7 +484,11 @@ def composite(
         def call(*args: Any, **kwargs: Any) -> Any:
             if op.overridden:
                 return _overridden(op, args, kwargs)
-            return body(*args, **kwargs)
+            try:
+                return body(*args, **kwargs)
+            except AttributeError:
+                require_tensors(op.name, body, args, kwargs)
+                raise
 
         registry.overrides[op.name] = lambda on: setattr(op, "overridden", on)
         return publish(op, call, namespaces, method, dunders, inplace)

@@ -22,7 +22,7 @@ from ..tensor import Tensor, constant, touch
 from .operator import Declared, Operator, publish
 from .writes import before_write, device_mismatch, writable
 
-__all__ = ["BOOL", "COMMON", "FLOAT", "finish_out", "pointwise", "result_type"]
+__all__ = ["BOOL", "COMMON", "FLOAT", "finish_out", "finish_outs", "pointwise", "result_type"]
 
 #: How the dtype in which an operator computes follows from the common dtype of its operands.
 COMMON: Final = "common"
@@ -54,7 +54,8 @@ def result_type(*operands: Any) -> Dtype:
     for dtype in tiers:  # type: ignore[assignment]
         if dtype is not None and (result is None or dtype.category > result.category):
             result = _raised(result, dtype)
-    assert result is not None
+    if result is None:
+        raise ArgumentTypeError("result_type() expects at least one tensor or number, got none.")
     return result
 
 
@@ -194,6 +195,37 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
         RuntimeError: ``out`` cannot hold the result's dtype, or history was asked for.
         TypeError: ``out`` is no tensor.
     """
+    finish_outs(name, (out,), inputs, lambda: (compute(),))
+    return out
+
+
+def finish_outs(
+    name: str, outs: Sequence[Tensor], inputs: Sequence[Any], compute: Callable[[], Sequence[Tensor]]
+) -> Any:
+    """Compute several results and store each into its tensor, or none if one of them cannot be.
+
+    Raises:
+        RuntimeError: as for :func:`finish_out`.
+        TypeError: as for :func:`finish_out`, or the number of tensors is wrong.
+    """
+    if not isinstance(outs, (tuple, list)):
+        raise ArgumentTypeError(f"{name}(): out must be a tuple of tensors, got {type(outs).__name__}.")
+    for out in outs:
+        _may_receive(name, out, inputs)
+    with no_grad():
+        results = compute()
+        if len(outs) != len(results):
+            raise ArgumentTypeError(f"{name}(): expected {len(results)} tensors as out, got {len(outs)}.")
+        for out, result in zip(outs, results):
+            _fits(name, out, result)
+        for out, result in zip(outs, results):
+            if out.geometry.shape != result.geometry.shape:
+                out.resize_(result.geometry.shape)
+            out.copy_(result)
+    return results if type(results) is tuple else type(results)(*outs)
+
+
+def _may_receive(name: str, out: Tensor, inputs: Sequence[Any]) -> None:
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}(): out must be a Tensor, got {type(out).__name__}.")
     if mode.enabled and (tracked(out) or any(isinstance(each, Tensor) and tracked(each) for each in inputs)):
@@ -201,20 +233,20 @@ def finish_out(name: str, out: Tensor, inputs: Sequence[Any], compute: Callable[
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad.\nDrop out=, or run it in flambeau.no_grad()."
         )
-    with no_grad():
-        result = compute()
-        if result.key.device is not out.key.device:
-            raise device_mismatch(name, result, out)
-        if not can_cast(result.key.dtype, out.key.dtype):
-            raise DtypeError(
-                f"result type {_titled(result.key.dtype)} can't be cast to the desired output type "
-                f"{_titled(out.key.dtype)} in {name}(out=...)."
-            )
-        if out.geometry.shape != result.geometry.shape:
-            out.resize_(result.geometry.shape)
+
+
+def _fits(name: str, out: Tensor, result: Tensor) -> None:
+    if result.key.device is not out.key.device:
+        raise device_mismatch(name, result, out)
+    if not can_cast(result.key.dtype, out.key.dtype):
+        raise DtypeError(
+            f"result type {_titled(result.key.dtype)} can't be cast to the desired output type "
+            f"{_titled(out.key.dtype)} in {name}(out=...)."
+        )
+    if out.geometry.shape == result.geometry.shape:
         writable(out, name)
-        out.copy_(result)
-    return out
+    elif tracked(out):
+        raise AutogradError(f"{name}(): out requires grad and has shape {list(out.shape)}, not {list(result.shape)}.")
 
 
 _TITLES: Final = {

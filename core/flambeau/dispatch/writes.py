@@ -1,18 +1,20 @@
-"""What must hold before a tensor is written, and before two tensors meet."""
+"""What must hold before a tensor is written, before two tensors meet, and of arguments that are to be tensors."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from ..autograd.grad_mode import no_grad
 from ..autograd.node import Leaf, edge
-from ..errors import AutogradError, DeviceError
+from ..errors import ArgumentTypeError, AutogradError, DeviceError, shown
 from ..tensor import Tensor, make
 
 if TYPE_CHECKING:
     from .operator import Operator
 
-__all__ = ["before_write", "device_mismatch", "writable"]
+__all__ = ["before_write", "device_mismatch", "require_tensors", "writable"]
 
 
 def writable(target: Tensor, name: str) -> None:
@@ -61,3 +63,19 @@ def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
         f"Expected all tensors to be on the same device, but {name} got {a.device} (shape {list(a.shape)}) "
         f"and {b.device} (shape {list(b.shape)}).\nMove one with .to({str(a.device)!r})."
     )
+
+
+def require_tensors(name: str, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Say which argument of a call that failed is no tensor, if one is to be.
+
+    Raises:
+        TypeError: the annotation is ``Tensor`` and the argument is something else.
+    """
+    signature = inspect.signature(body)
+    for parameter, value in signature.bind(*args, **kwargs).arguments.items():
+        wanted = str(signature.parameters[parameter].annotation)
+        if wanted == "Tensor" and not isinstance(value, Tensor):
+            raise ArgumentTypeError(
+                f"{name}() expects a Tensor as {parameter!r}, got {type(value).__name__}: {shown(value)}.\n"
+                "Convert it first with flambeau.tensor(...)."
+            ) from None

@@ -125,7 +125,7 @@ def rrelu(
     input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """A leaky rectifier whose slope is drawn from [lower, upper) for each element in training, else is their mean."""
-    if lower > upper:
+    if not lower <= upper:
         raise ArgumentError(f"rrelu: lower bound {lower} is greater than upper bound {upper}.")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
@@ -416,7 +416,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     size = cast(Any, input).size(dim)
     if size % 2:
         raise ShapeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
-    values, gates = cast(Any, input).split(size // 2, dim)
+    values, gates = (cast(Any, input).narrow(dim, start, size // 2) for start in (0, size // 2))
     return values * gates.sigmoid()  # type: ignore[no-any-return]
 
 

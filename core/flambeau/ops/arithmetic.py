@@ -9,7 +9,7 @@ import numpy as np
 from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, pointwise, result_type
 from ..dtype import bool_, dtype as Dtype
-from ..errors import DtypeError
+from ..errors import ArgumentTypeError, DtypeError, shown
 from ..tensor import Tensor
 
 __all__ = ["add", "add_scaled", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub"]
@@ -66,6 +66,12 @@ def _check_alpha(name: str, alpha: Any, *operands: Any) -> None:
         raise DtypeError(f"{name}(): Boolean alpha only supported for Boolean results, got {alpha!r}.")
 
 
+def _only(legacy: tuple[Any, ...]) -> Any:
+    if len(legacy) > 1:
+        raise ArgumentTypeError(f"One or two operands are expected after the first, got {len(legacy) + 1}.")
+    return legacy[0]
+
+
 @offer()
 def add(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """Return ``self + alpha * other``, broadcast together.
@@ -80,7 +86,7 @@ def add(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
         RuntimeError: the shapes do not broadcast, or alpha is not of a kind with the tensors.
     """
     if legacy:
-        alpha, (other,) = other, legacy
+        alpha, other = other, _only(legacy)
     if type(alpha) is not int or alpha != 1:
         _check_alpha("add", alpha, self, other)
     if alpha == 1:
@@ -92,7 +98,7 @@ def add(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
 def add_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
     if legacy:
-        alpha, (other,) = other, legacy
+        alpha, other = other, _only(legacy)
     if type(alpha) is int and alpha == 1:
         return cast(Tensor, _plus_in_place(self, other))
     _check_alpha("add_", alpha, self, other)
@@ -103,7 +109,7 @@ def add_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
 def sub(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """Return ``self - alpha * other``, broadcast together; the arguments are those of :func:`add`."""
     if legacy:
-        alpha, (other,) = other, legacy
+        alpha, other = other, _only(legacy)
     if type(alpha) is not int or alpha != 1:
         _check_alpha("sub", alpha, self, other)
     if alpha == 1:
@@ -115,7 +121,7 @@ def sub(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
 def sub_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
     if legacy:
-        alpha, (other,) = other, legacy
+        alpha, other = other, _only(legacy)
     if type(alpha) is int and alpha == 1:
         return cast(Tensor, _minus_in_place(self, other))
     _check_alpha("sub_", alpha, self, other)
@@ -354,13 +360,12 @@ atan2.reference(np.arctan2)
 @composite(inplace="xlogy_")
 def xlogy(self: Any, other: Any) -> Tensor:
     """``self * log(other)``, and 0 where ``self`` is 0 (unless ``other`` is NaN)."""
+    like: Any = self if isinstance(self, Tensor) else other
+    if not isinstance(like, Tensor):
+        raise ArgumentTypeError(f"xlogy() expects at least one tensor, got {shown(self)} and {shown(other)}.")
     a, b = (
-        each
-        if isinstance(each, Tensor)
-        else cast(Any, [x for x in (self, other) if isinstance(x, Tensor)][0]).new_full((), each)
-        for each in (self, other)
+        cast(Any, each if isinstance(each, Tensor) else cast(Any, like).new_full((), each)) for each in (self, other)
     )
-    a, b = cast(Any, a), cast(Any, b)
     product = a * b.log()
     return product.masked_fill(((a == 0) & ~(b != b)).expand(product.shape), 0)  # type: ignore[no-any-return]
 

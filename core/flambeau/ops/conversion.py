@@ -23,11 +23,11 @@ from ..dtype import (
     int64,
     uint8,
 )
-from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, shown
 from ..geometry import broadcast_shapes, contiguous
 from ..key import intern
 from ..layout import layout as Layout
-from ..tensor import Tensor, constant, from_bfloat16, make
+from ..tensor import Tensor, constant, from_bfloat16, make, number_of
 from .views import expand, view
 
 __all__ = ["cast_to", "clone", "contiguous_", "copy_", "fill_", "item", "numpy", "to", "tolist", "type_as", "zero_"]
@@ -63,12 +63,7 @@ copy_.gradient(source=lambda grad: grad, self=lambda grad: grad.new_zeros(grad.s
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set every element to one number, or to the value of a 0-dim tensor."""
     if not isinstance(value, Tensor):
-        dtype = self.key.dtype
-        if type(value) is not float and isinstance(value, complex) and not dtype.is_complex:
-            raise DtypeError(f"value cannot be converted to type {dtype.name} without overflow: {value}.")
-        if dtype.category < 2 and isinstance(value, float):
-            value = bool(value) if dtype is bool_ else int(value)
-        value = constant(self.key, value)
+        value = constant(self.key, value if type(value) in self.key.keeps else number_of(self.key.dtype, value))
     elif value.geometry.ndim:
         raise ShapeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     elif value.key is not self.key:
@@ -115,6 +110,8 @@ def contiguous_(self: Tensor, memory_format: Any = None) -> Tensor:
 @primitive("self | dtype", name="cast", method=False, namespaces=())
 def cast_to(self: Tensor, dtype: Dtype) -> Tensor:
     """A copy of another dtype; float to integer truncates."""
+    if type(dtype) is not Dtype:
+        raise ArgumentTypeError(f"dtype must be a flambeau.dtype, got {type(dtype).__name__} {shown(dtype)}.")
     return cast(Tensor, cast_to.run(self, dtype))
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..device import device as Device
-from ..dtype import DTYPES, bfloat16, bool_, default, dtype as Dtype, float64, from_numpy_dtype, of_scalar
+from ..dtype import DTYPES, bfloat16, default, dtype as Dtype, float64, from_numpy_dtype, of_scalar
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import Geometry, contiguous, strided
 from ..key import Key, intern
 from ..layout import layout as Layout, strided as strided_layout
 from ..plugins import default_device, default_key
-from ..tensor import Tensor, constant, empty as allocate, make, to_bfloat16
+from ..tensor import Tensor, constant, empty as allocate, make, number_of, to_bfloat16
 from .conversion import fill_
 from .views import sizes
 
@@ -36,8 +36,6 @@ def key_for(dtype: Dtype | None, device: Any, layout: Layout | None = None) -> K
     """
     if dtype is None and device is None and layout is None:
         return default_key()
-    if dtype is not None and type(dtype) is not Dtype:
-        raise ArgumentTypeError(f"dtype must be a flambeau.dtype, got {type(dtype).__name__} {dtype!r}.")
     place = default_device() if device is None else Device(device)
     return intern(place, layout or strided_layout, dtype or default.dtype)
 
@@ -60,6 +58,11 @@ def into(out: Tensor, shape: tuple[int, ...], dtype: Dtype | None, name: str) ->
     if out.shape != shape:
         cast(Any, out).resize_(shape)
     return out
+
+
+def store(out: Tensor, result: Tensor, dtype: Dtype | None, name: str) -> Tensor:
+    """``out`` with the shape and the values of a result of its dtype."""
+    return cast(Tensor, cast(Any, into(out, result.shape, dtype, name)).copy_(result))
 
 
 def empty(
@@ -99,16 +102,19 @@ def empty_strided(
 ) -> Tensor:  # fmt: skip
     """A tensor with these strides (in elements) whose contents are undefined."""
     key = key_for(dtype, device, layout)
-    geometry = strided(sizes((size,)), sizes((stride,)))
-    if len(geometry.shape) != len(geometry.strides):
+    size, stride = sizes((size,)), sizes((stride,), "stride")
+    if len(size) != len(stride):
         raise ShapeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+    if min((*size, *stride), default=0) < 0:
+        raise ShapeError(f"empty_strided: sizes and strides are not negative, got {list(size)} and {list(stride)}.")
+    geometry = strided(size, stride)
     return finish(make(key, geometry, key.allocate(geometry.span)), requires_grad, pin_memory)
 
 
 def filled(key: Key, geometry: Geometry, value: Any) -> Tensor:
     """A dense tensor full of one number."""
-    if type(value) is float and key.dtype.category < 2:
-        value = bool(value) if key.dtype is bool_ else int(value)
+    if type(value) not in key.keeps:
+        value = number_of(key.dtype, value)
     if value == 0 and type(value) is not float:
         return make(key, geometry, key.allocate_zeros(geometry.numel))
     result = allocate(key, geometry)
@@ -150,7 +156,8 @@ def full(
     shape = sizes((size,))
     value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
     if out is not None:
-        return cast(Tensor, cast(Any, into(out, shape, dtype, "full")).fill_(value))
+        number = fill_(allocate(out.key, contiguous(())), value)
+        return cast(Tensor, cast(Any, into(out, shape, dtype, "full")).fill_(number))
     key = key_for(dtype or of_scalar(type(value)), device, layout)
     return finish(filled(key, contiguous(shape), value), requires_grad, pin_memory)
 

@@ -138,6 +138,9 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
         raise ShapeError(
             f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {starts[-1]}"
         )
+    for bag, (start, following) in enumerate(zip(starts, starts[1:])):
+        if following < start:
+            raise ShapeError(f"offsets must not fall, got {start} and then {following} at position {bag + 1}.")
     if include_last_offset:
         starts = starts[:-1]
     numbers: list[int] = []
@@ -217,6 +220,9 @@ def embedding_bag(
             raise NotImplementedError(
                 f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='{mode}')."
             )
+    if not isinstance(weight, Tensor) or weight.geometry.ndim != 2:
+        what = f"shape {list(weight.shape)}" if isinstance(weight, Tensor) else type(weight).__name__
+        raise ShapeError(f"embedding_bag: expected a weight with 2 dimensions, got {what}.")
     rows, bag, bags = _bags(_rows(input, "embedding_bag"), offsets, include_last_offset)
     padding = _padding(padding_idx, weight)
     if max_norm is not None:

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from ..dispatch.operator import composite, primitive
-from ..dispatch.pointwise import finish_out
+from ..dispatch.pointwise import finish_out, finish_outs
 from ..dtype import bool_
 from ..errors import ArgumentTypeError, DtypeError
 from ..geometry import axis
 from ..tensor import Tensor
-from .reduction import ALL_DIMS, Dims, finish_outs, reduced_dims, require_elements, with_dims
+from .reduction import ALL_DIMS, Dims, reduced_dims, require_elements, with_dims
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max_", "min_"]
 

@@ -13,7 +13,7 @@ from ..dispatch.writes import writable
 from ..dtype import int32, int64, uint8
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import axis
-from ..tensor import Tensor, constant
+from ..tensor import Tensor, constant, number_of
 
 __all__ = [
     "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_select", "put",
@@ -345,13 +345,7 @@ def scalar(self: Tensor, value: Any, name: str) -> Tensor:
         RuntimeError: it has dimensions, or the dtype cannot hold it.
     """
     if not isinstance(value, Tensor):
-        if isinstance(value, complex) and not isinstance(value, (int, float)) and not self.key.dtype.is_complex:
-            raise DtypeError(
-                f"{name}(): value cannot be converted to type {self.dtype.name} without overflow: {value}."
-            )
-        if self.key.dtype.category < 2 and isinstance(value, float):
-            value = int(value) if self.key.dtype.category else bool(value)
-        return constant(self.key, value)
+        return constant(self.key, number_of(self.key.dtype, value))
     if value.geometry.ndim:
         raise ShapeError(
             f"{name} only supports a 0-dimensional value tensor, but got tensor with {value.geometry.ndim} dimension(s) "

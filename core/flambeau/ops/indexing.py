@@ -18,7 +18,7 @@ from ..dispatch.operator import composite, primitive, view_op
 from ..dtype import bool_, int8, int16, int32, int64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import Geometry, Size, broadcast_shapes, strided
-from ..tensor import Tensor, constant, view as _view
+from ..tensor import Tensor, constant, number_of, view as _view
 from .conversion import fill_
 from .creation import from_numpy, tensor
 from .masking import masked_fill_, masked_select
@@ -443,12 +443,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
 def _fitting(self: Tensor, value: Any) -> Tensor:
     """A Python number in this dtype; floats truncate."""
-    dtype = self.key.dtype
-    if dtype.category < 2 and type(value) is float:
-        value = int(value) if dtype.category else bool(value)
-    elif isinstance(value, complex) and not isinstance(value, (int, float)) and not dtype.is_complex:
-        raise DtypeError(f"value cannot be converted to type {dtype.name} without overflow: {value}.")
-    return constant(self.key, value)
+    return constant(self.key, value if type(value) in self.key.keeps else number_of(self.key.dtype, value))
 
 
 def _stripped(value: Tensor, ndim: int) -> Tensor:

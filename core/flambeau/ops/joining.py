@@ -14,7 +14,7 @@ from ..dispatch.pointwise import finish_out, result_type
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import Size, axis, broadcast_shapes
 from ..tensor import Tensor
-from .views import sizes
+from .views import bounded, sizes
 
 __all__ = [
     "broadcast_tensors", "cat", "diag", "diag_embed", "diagflat", "flip", "fliplr", "flipud", "hstack", "meshgrid", "repeat",
@@ -171,7 +171,7 @@ def _triangle(name: str, doc: str) -> Any:
             return finish_out(name, out, (self,), lambda: cast(Tensor, triangle_(self, diagonal)))
         if self.geometry.ndim < 2:
             raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got shape {list(self.shape)}.")
-        return cast(Tensor, triangle_.run(self, int(diagonal)))
+        return cast(Tensor, triangle_.run(self, bounded(diagonal, "diagonal")))
 
     triangle.__name__ = triangle.__qualname__ = name
     triangle.__doc__ = doc
@@ -192,6 +192,8 @@ triu = _triangle(
 @composite
 def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices, in dimensions ``dim1`` and ``dim2`` of the result, with the last dimension on a diagonal and zeros elsewhere."""
+    if not self.ndim:
+        raise ShapeError("diag_embed: expected a tensor with at least one dimension, got a 0-dim tensor.")
     size = self.shape[-1] + abs(offset)
     ndim = self.ndim + 1
     a, b = axis(dim1, ndim), axis(dim2, ndim)
@@ -239,7 +241,7 @@ def flip(self: Tensor, *dims: Any) -> Tensor:
     given = tuple(axis(each, self.geometry.ndim) for each in sizes(dims, "dims"))
     if len(set(given)) != len(given):
         raise ShapeError(f"dim {list(given)} appears multiple times in the list of dims")
-    return cast(Tensor, flip.run(self, given))
+    return cast(Tensor, flip.run(self, given if self.geometry.ndim else ()))
 
 
 flip.gradient(self=lambda grad, dims: grad.flip(dims))

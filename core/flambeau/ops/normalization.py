@@ -217,6 +217,9 @@ def instance_norm(
     bias = _matching("instance_norm", "bias", bias, channels, input)
     if running_mean is not None or running_var is not None:
         x = cast(Any, input).detach().reshape(batch, channels, -1)
+        for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+            if running is not None and running.geometry.shape != (channels,):
+                raise ShapeError(f"instance_norm(): expected {name} of shape {[channels]}, got {list(running.shape)}.")
         with no_grad():
             for running, now in ((running_mean, x.mean(2)), (running_var, x.var(2))):
                 if running is not None:

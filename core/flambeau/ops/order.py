@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from ..dispatch.operator import composite, primitive
-from ..dispatch.pointwise import finish_out
+from ..dispatch.pointwise import finish_out, finish_outs
 from ..dtype import bool_, int64
 from ..errors import ArgumentTypeError, DtypeError, MissingKernelError, ShapeError
 from ..geometry import axis
 from ..tensor import Tensor
 from .extrema import place_back
-from .reduction import finish_outs, require_elements
+from .reduction import require_elements
 
 __all__ = ["argsort", "histc", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk", "unique"]
 

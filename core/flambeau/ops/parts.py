@@ -89,6 +89,10 @@ def slice_scatter(
     self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """A copy of ``self`` with ``src`` in a slice of a dimension."""
+    if not self.ndim:
+        raise ShapeError("slice_scatter() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise ShapeError(f"slice step must be positive, got {step}.")
     at = axis(dim, self.ndim)
     begin, stop, stride = slice(start, end, step).indices(self.shape[at])
     return cast(Tensor, _into(self, src, lambda out: slice_(out, at, begin, stop, stride)))

@@ -431,6 +431,8 @@ def _declare_lp(dims: int) -> Any:
         input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
     ) -> Tensor:
         kernel = per_dimension(kernel_size, dims, "kernel_size", name)
+        if norm_type == 0:
+            raise ArgumentError(f"{name}: norm_type must not be 0.")
         total = average(cast(Any, input).pow(norm_type), kernel, stride, 0, ceil_mode)
         # Odd powers of negative sums have no root: they count as 0.
         return cast(Tensor, (total.sign() * declared("relu")(total.abs())).mul(math.prod(kernel)).pow(1.0 / norm_type))

@@ -9,9 +9,11 @@ from typing import Any, Final, cast
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
 from ..dispatch.operator import offer
-from ..errors import ArgumentTypeError, AutogradError, ShapeError
-from ..geometry import axis, contiguous
+from ..errors import ArgumentTypeError, AutogradError, BoundsError, ShapeError
+from ..geometry import Geometry, axis, contiguous
+from ..key import Handle
 from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
+from .views import sizes
 
 __all__ = ["PROPERTIES", "METHODS", "RemovableHandle"]
 
@@ -66,8 +68,17 @@ def _set_data(self: Tensor, new: Tensor) -> None:
     if not isinstance(new, Tensor):
         raise ArgumentTypeError(f"Tensor.data expects a Tensor, got {type(new).__name__}.")
     shared = shared_storage(new)
-    self.key, self.geometry, self.memory = new.key, new.geometry, new.memory
-    self.shared, self.offset = Storage(shared.memory, shared.key, shared.geometry), new.offset
+    self.key = new.key
+    _move(self, new.geometry, new.memory, Storage(shared.memory, shared.key, shared.geometry), new.offset)
+
+
+def _move(self: Tensor, geometry: Geometry, memory: Handle, shared: Storage | None, offset: int) -> None:
+    """Let a tensor stand for other memory; it is no view of what it was a view of."""
+    self.geometry, self.memory, self.shared, self.offset = geometry, memory, shared, offset
+    if self.base is not None:
+        self.base = None
+    if self.node is VIEW:
+        self.node = None
 
 
 def backward(
@@ -162,14 +173,20 @@ def retain_grad(self: Tensor) -> None:
 
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of one dimension."""
-    shape = self.geometry.shape
-    return shape if dim is None else shape[axis(dim, len(shape))]
+    return _one_of(self.geometry.shape, dim)
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """The strides in elements, or that of one dimension."""
-    strides = self.geometry.strides
-    return strides if dim is None else strides[axis(dim, len(strides))]
+    return _one_of(self.geometry.strides, dim)
+
+
+def _one_of(numbers: tuple[int, ...], dim: int | None) -> Any:
+    if dim is None:
+        return numbers
+    if not numbers:
+        raise BoundsError(f"Dimension specified as {dim} but tensor has no dimensions.")
+    return numbers[axis(dim, len(numbers))]
 
 
 def dim(self: Tensor) -> int:
@@ -217,7 +234,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
     return self.shape == other.shape
 
 
-def resize_(self: Tensor, *sizes: Any) -> Tensor:
+def resize_(self: Tensor, *size: Any) -> Tensor:
     """Give the tensor another shape in place, with new memory if the old is too small.
 
     Raises:
@@ -225,8 +242,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     """
     if tracked(self):
         raise AutogradError("cannot resize variables that require grad")
-    shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    geometry = contiguous(tuple(shape))
+    geometry = contiguous(sizes(size))
     available = (self.shared.geometry if self.shared is not None else self.geometry).span - self.offset
     if geometry.numel > available:
         key = self.key
@@ -234,7 +250,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
         memory = key.allocate(geometry.numel)
         if before and key.memory.host and self.geometry.contiguous:
             key.memory.to_numpy(memory, before, key.dtype)[:] = key.memory.to_numpy(self.memory, before, key.dtype)
-        self.memory, self.shared, self.offset = memory, None, 0
+        _move(self, geometry, memory, None, 0)
     elif self.shared is None and geometry.numel < self.geometry.numel:
         shared_storage(self)  # remembers how much there is
     self.geometry = geometry
@@ -252,7 +268,7 @@ def set_(
 ) -> Tensor:
     """Take over another tensor's memory, shape and strides."""
     if source is None:
-        self.geometry, self.memory, self.shared, self.offset = contiguous((0,)), self.key.allocate(0), None, 0
+        _move(self, contiguous((0,)), self.key.allocate(0), None, 0)
         return self
     if source.dtype is not self.dtype:
         raise ShapeError(f"set_: expected a source of {self.dtype.name}, got {source.dtype.name}.")
@@ -260,8 +276,7 @@ def set_(
         flat = cast(Any, source).as_strided((source.geometry.span,), (1,), source.offset)
         source = flat.as_strided(tuple(size), tuple(stride or contiguous(tuple(size)).strides), storage_offset)
     assert source is not None
-    self.shared = shared_storage(source)
-    self.geometry, self.memory, self.offset = source.geometry, source.memory, source.offset
+    _move(self, source.geometry, source.memory, shared_storage(source), source.offset)
     return self
 
 

@@ -22,8 +22,8 @@ from ..generator import Generator, chosen, default_generators
 from ..geometry import broadcast_shapes, contiguous
 from ..key import Key
 from ..layout import layout as Layout
-from ..tensor import Tensor, empty as allocate
-from .creation import _geometry_like, _key_like, finish, into, key_for
+from ..tensor import Tensor, empty as allocate, number_of
+from .creation import _geometry_like, _key_like, finish, key_for, store
 from .views import sizes
 
 __all__ = [
@@ -166,6 +166,11 @@ def _range_of(dtype: Dtype) -> tuple[int, int]:
     return 0, {"float16": 2049, "bfloat16": 257, "float32": (1 << 24) + 1}.get(dtype.name, (1 << 53) + 1)
 
 
+def _whole(limit: Any) -> int:
+    """A limit, a number or a tensor of one element, as an int."""
+    return cast(int, number_of(int64, cast(Any, limit).item() if isinstance(limit, Tensor) else limit))
+
+
 def _check_range(low: int, high: int, dtype: Dtype) -> None:
     if low >= high:
         raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
@@ -191,8 +196,9 @@ def random_(
     low, to = _limits(named, low, to, "random_")
     if to is None:
         low, to = (0, low) if limited else _range_of(self.key.dtype)
-    _check_range(int(low), int(to), self.key.dtype)
-    return cast(Tensor, integers_(self, int(low), int(to), generator))
+    low, to = _whole(low), _whole(to)
+    _check_range(low, to, self.key.dtype)
+    return cast(Tensor, integers_(self, low, to, generator))
 
 
 @composite(namespaces=())
@@ -326,7 +332,8 @@ def _drawn(draw: Declared, a: float, b: float, doc: str, name: str) -> Callable[
     ) -> Tensor:
         if out is not None:
             with no_grad():
-                return fill_with(draw, into(out, sizes(size), dtype, name), a, b, generator)
+                fresh = fill_with(draw, allocate(out.key, contiguous(sizes(size))), a, b, generator)
+                return store(out, fresh, dtype, name)
         key = key_for(dtype, device, layout)
         result = allocate(key, contiguous(sizes(size)))
         if generator is None:
@@ -393,15 +400,15 @@ def randint(
     if high is None or size is None or given:
         raise ArgumentTypeError(f"randint() expects (high, size) or (low, high, size), got {args!r:.80}.")
     shape = sizes((size,))
-    if out is None:
-        result = allocate(key_for(dtype or int64, device, layout), contiguous(shape))
-    else:
-        result = into(out, shape, dtype, "randint")
-    _check_range(int(low), int(high), result.key.dtype)
+    key = key_for(dtype or int64, device, layout) if out is None else out.key
+    result = allocate(key, contiguous(shape))
+    low, high = _whole(low), _whole(high)
+    _check_range(low, high, result.key.dtype)
     with no_grad():
-        integers_(result, int(low), int(high), generator)
-    if out is None:
-        result.shared = None
+        integers_(result, low, high, generator)
+    if out is not None:
+        return store(out, result, dtype, "randint")
+    result.shared = None
     return finish(result, requires_grad, pin_memory)
 
 
@@ -411,7 +418,7 @@ def randint_like(
 ) -> Tensor:  # fmt: skip
     """Like :func:`randint`, with the shape, dtype and device of a tensor: ``(self, high)`` or ``(self, low, high)``."""
     low, high = (0, low) if high is None else (low, high)
-    low, high = (int(cast(Any, each).item()) if isinstance(each, Tensor) else int(each) for each in (low, high))
+    low, high = _whole(low), _whole(high)
     result = allocate(_key_like(self, dtype, device, layout), _geometry_like(self))
     _check_range(low, high, result.key.dtype)
     integers_(result, low, high, generator)
@@ -443,6 +450,8 @@ def randperm(
     if n < 0:
         raise ShapeError(f"n must be non-negative, got {n}")
     wanted = dtype or (int64 if out is None else out.key.dtype)
+    if wanted.is_complex:
+        raise DtypeError(f"randperm() gives whole numbers, got {wanted.name}.")
     most = (
         (1 << {"float16": 11, "bfloat16": 8, "float32": 24}.get(wanted.name, 53))
         if wanted.category == 2
@@ -458,7 +467,7 @@ def randperm(
     if wanted is not int64:
         result = cast(Any, result).to(wanted)
     if out is not None:
-        return cast(Tensor, cast(Any, into(out, (n,), dtype, "randperm")).copy_(result))
+        return store(out, result, dtype, "randperm")
     return finish(result, requires_grad, pin_memory)
 
 
@@ -487,14 +496,10 @@ def normal(
         if not std >= 0:
             raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
         shape = sizes((size,))
-        result = (
-            allocate(key_for(dtype, device, layout), contiguous(shape))
-            if out is None
-            else into(out, shape, dtype, "normal")
-        )
+        result = allocate(key_for(dtype, device, layout) if out is None else out.key, contiguous(shape))
         with no_grad():
             fill_with(normal_, result, float(mean), float(std), generator)
-        return finish(result, requires_grad, pin_memory)
+        return finish(result, requires_grad, pin_memory) if out is None else store(out, result, dtype, "normal")
     if out is not None:
         return finish_out("normal", out, tensors, lambda: cast(Tensor, normal(mean, std, generator=generator)))
     with no_grad():

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from ..dispatch.operator import composite
 from ..dtype import int64
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, shown
 from ..tensor import Tensor
 from .creation import tensor
 
@@ -57,12 +57,19 @@ def _fractional(
         raise ArgumentError(f"{name} requires specifying either an output_size or an output_ratio")
     x = x.unsqueeze(0) if single else x
     olds = x.shape[2:]
-    sizes = (kernel,) * dims if isinstance(kernel, int) else tuple(kernel)
+
+    def each(given: Any, what: str) -> tuple[Any, ...]:
+        found = tuple(given) if isinstance(given, Sequence) else (given,) * dims
+        if len(found) != dims or not all(isinstance(number, (int, float)) for number in found):
+            raise ArgumentError(f"{name}: expected {what} to be a number or {dims} numbers, got {shown(given)}.")
+        return found
+
+    sizes = each(kernel, "kernel_size")
     if output_size is None:
-        ratios = tuple(output_ratio) if isinstance(output_ratio, Sequence) else (output_ratio,) * dims
-        news: tuple[int, ...] = tuple(int(old * ratio) for old, ratio in zip(olds, ratios, strict=True))
+        ratios = each(output_ratio, "output_ratio")
+        news: tuple[int, ...] = tuple(int(old * ratio) for old, ratio in zip(olds, ratios))
     else:
-        news = (output_size,) * dims if isinstance(output_size, int) else tuple(output_size)
+        news = each(output_size, "output_size")
     for old, new, size in zip(olds, news, sizes, strict=True):
         if new <= 0 or new + size - 1 > old:
             raise ShapeError(

@@ -12,8 +12,8 @@ from ..dtype import default, dtype as Dtype, float64, int64
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from ..geometry import contiguous
 from ..layout import layout as Layout
-from ..tensor import Tensor, empty as allocate
-from .creation import finish, into, key_for
+from ..tensor import Tensor, empty as allocate, number_of
+from .creation import finish, key_for, store
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 
@@ -59,12 +59,10 @@ def _filled(
         fill(result)
         result.shared = None
         return finish(result, requires_grad, pin_memory)
-    if out.geometry.numel != count:
-        into(out, (count,), dtype, name)
     with no_grad():
         fresh = allocate(out.key, contiguous((count,)))
         fill(fresh)
-        return cast(Tensor, cast(Any, out).copy_(cast(Any, fresh).view(out.shape)))
+        return store(out, fresh if out.geometry.numel != count else cast(Any, fresh).view(out.shape), dtype, name)
 
 
 def _stepped(start: Any, end: Any, step: Any, name: str) -> None:
@@ -150,7 +148,7 @@ def _spaced(target: Tensor, start: float, end: float, base: float | None = None)
         linspace_(target, start, end)
         return
     if target.key.dtype.category < 2:
-        start, end = float(int(start)), float(int(end))
+        start, end = (float(number_of(int64, each)) for each in (start, end))
     exact = allocate(target.key.of(float64), target.geometry)
     linspace_(exact, start, end)
     cast(Any, target).copy_(exact if base is None else cast(Any, base) ** cast(Any, exact))
@@ -228,14 +226,11 @@ def eye(
             raise ArgumentTypeError(f"eye() expects an int as {name}, got {type(each).__name__} {each!r:.60}.")
         if each < 0:
             raise ShapeError(f"{name} must be greater or equal to 0, got {each}")
-    result: Any = (
-        allocate(key_for(dtype, device, layout), contiguous((n, columns)))
-        if out is None
-        else into(out, (n, columns), dtype, "eye")
-    )
-    with no_grad():
-        result.zero_()
-        result.diagonal().fill_(1)
-    if out is None:
-        result.shared = None
+    key = key_for(dtype, device, layout) if out is None else out.key
+    result: Any = allocate(key, contiguous((n, columns)))
+    result.zero_()
+    result.diagonal().fill_(1)
+    if out is not None:
+        return store(out, result, dtype, "eye")
+    result.shared = None
     return finish(result, requires_grad, pin_memory)

@@ -12,7 +12,7 @@ import numpy as np
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, default, dtype as Dtype, int64
-from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import axis
 from ..tensor import Tensor
 from .conversion import cast_to
@@ -64,26 +64,6 @@ def with_dims(reduced: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return reduced
 
 
-def finish_outs(name: str, outs: Sequence[Tensor], inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
-    """Store a namedtuple of results into as many tensors.
-
-    Raises:
-        TypeError: the number of tensors is wrong.
-    """
-    computed: list[Any] = []
-
-    def result(index: int) -> Tensor:
-        if not computed:
-            computed.append(compute())
-            if len(outs) != len(computed[0]):
-                raise ArgumentTypeError(f"{name}(): expected {len(computed[0])} tensors as out, got {len(outs)}.")
-        return cast(Tensor, computed[0][index])
-
-    for index, out in enumerate(outs):
-        finish_out(name, out, inputs, lambda index=index: result(index))  # type: ignore[misc]
-    return type(computed[0])(*outs) if computed else computed
-
-
 def require_elements(name: str, tensor: Tensor, dims: tuple[int, ...], named: bool = True) -> None:
     """Refuse to fold nothing, for operators that have no identity.
 
@@ -112,9 +92,9 @@ def _summed(self: Tensor, dtype: Dtype | None) -> tuple[Tensor, Dtype, Dtype | N
     if dtype is None:
         return self, own if own.category >= 2 else int64, None
     if dtype.category >= 2:
-        return (self if dtype is own else cast_to.run(self, dtype)), dtype, None
+        return (self if dtype is own else cast_to(self, dtype)), dtype, None
     if own.category >= 2:
-        self = cast_to.run(self, dtype)
+        self = cast_to(self, dtype)
     return self, int64, None if dtype is int64 else dtype
 
 
@@ -226,7 +206,7 @@ def mean(
             f"floating point or complex dtype. Got: {(dtype or self.key.dtype).name}.\nUse x.float().mean()."
         )
     if dtype is not None and dtype is not self.key.dtype:
-        self = cast_to.run(self, dtype)
+        self = cast_to(self, dtype)
     return cast(Tensor, mean.run(self, reduced_dims(dim, self.geometry.ndim), keepdim))
 
 
@@ -323,6 +303,8 @@ def _moment_arguments(
         )
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
+    if not isinstance(correction, (int, float)):
+        raise ArgumentTypeError(f"correction is a number, got {type(correction).__name__} {shown(correction)}.")
     return reduced_dims(dim, self.geometry.ndim), float(correction)
 
 
@@ -453,7 +435,7 @@ def norm(
     if out is not None:
         return finish_out("norm", out, (self,), lambda: cast(Tensor, norm(self, p, dim, keepdim, dtype=dtype)))
     if dtype is not None and dtype is not self.key.dtype:
-        self = cast_to.run(self, dtype)
+        self = cast_to(self, dtype)
     if p is None or p == "fro":
         p = 2.0
     elif p == "nuc":

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..autograd.grad_mode import mode
 from ..dispatch.operator import primitive
-from ..dispatch.pointwise import finish_out
+from ..dispatch.pointwise import finish_out, finish_outs
 from ..dtype import default, dtype as Dtype, int64
+from ..errors import ShapeError
 from ..geometry import axis
 from ..tensor import Tensor
 from .conversion import cast_to
-from .reduction import finish_outs
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "recurrence"]
 
@@ -23,7 +23,7 @@ def _widened(self: Tensor, dtype: Dtype | None) -> tuple[Tensor, Dtype | None]:
     """The operand in the dtype that is added up, and what to convert the result to."""
     wanted = dtype or (self.key.dtype if self.key.dtype.category >= 2 else int64)
     if dtype is not None and dtype.category < 2 and self.key.dtype.category >= 2:
-        self = cast_to.run(self, dtype)
+        self = cast_to(self, dtype)
     working = wanted if wanted.category >= 2 else int64
     if self.key.dtype is not working:
         self = cast_to.run(self, working)
@@ -92,7 +92,16 @@ def recurrence(self: Tensor, drive: Tensor, dim: int, reverse: bool, own: bool) 
     The coefficient c is ``self[i]`` if ``own``, else ``self[i-1]``.  In reverse, ``i+1`` stands for ``i-1``.
     The gradient of a recurrence is the recurrence of the other direction, whose coefficients
     are taken at the other end; products and their gradients are recurrences too.
+
+    Raises:
+        RuntimeError: the two differ in shape or dtype.
     """
+    if self.key is not drive.key or self.geometry.shape != drive.geometry.shape:
+        raise ShapeError(
+            f"recurrence: expected two tensors of one shape and dtype, got {self.dtype.name} {list(self.shape)} and "
+            f"{drive.dtype.name} {list(drive.shape)}."
+        )
+    dim = axis(dim, self.geometry.ndim)
     return cast(Tensor, recurrence.run(self, drive, dim, reverse, own))
 
 

@@ -26,7 +26,7 @@ def _arguments(name: str, self: Tensor, dim: int | None, dtype: Any) -> tuple[Te
         dim = 0 if ndim in (0, 1, 3) else 1
     dim = axis(dim, ndim)
     if isinstance(dtype, Dtype) and dtype is not self.key.dtype:
-        self = cast_to.run(self, dtype)
+        self = cast_to(self, dtype)
     if self.key.dtype.category != 2:
         raise MissingKernelError(
             f'"{name}" not implemented for {self.key.dtype.name}.\nPass dtype=flambeau.float32, or convert with x.float().'

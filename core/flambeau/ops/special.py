@@ -45,6 +45,8 @@ derivative.gradient(self=lambda grad, self, order: grad * derivative(self, order
 def _order(n: Any) -> int:
     if n < 0:
         raise DtypeError(f"polygamma(n, x) does not support negative n, got {n}.")
+    if n > 10_000:
+        raise DtypeError(f"polygamma(n, x): expected n of at most 10000, got {n}.")
     return int(n)
 
 
@@ -77,8 +79,8 @@ def mvlgamma(self: Tensor, p: int) -> Tensor:
     Raises:
         RuntimeError: ``p`` is less than 1.
     """
-    if p < 1:
-        raise DtypeError(f"p has to be greater than or equal to 1, got {p}")
+    if not 1 <= p <= 1000:
+        raise DtypeError(f"p has to be greater than or equal to 1 (and at most 1000), got {p}")
     x = cast(Any, self)
     total = p * (p - 1) / 4 * math.log(math.pi)
     for index in range(p):

@@ -11,7 +11,7 @@ from ..dispatch.operator import view_op
 from ..errors import ShapeError
 from ..geometry import Geometry, Size, strided
 from ..tensor import Tensor, alias, view as _view
-from .views import positions, sizes
+from .views import bounded, positions, sizes
 
 __all__ = ["as_strided", "as_strided_scatter"]
 
@@ -35,7 +35,7 @@ def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage
         raise ShapeError(f"Trying to create tensor with negative dimension: {list(size)}.")
     if any(each < 0 for each in stride):
         raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}.")
-    offset = self.offset if storage_offset is None else storage_offset
+    offset = self.offset if storage_offset is None else bounded(storage_offset, "storage_offset")
     geometry = strided(Size(size), tuple(stride))
     owner = self.shared.geometry if self.shared is not None else self.geometry
     if geometry.numel and (offset < 0 or offset + geometry.span > owner.span):
@@ -70,7 +70,8 @@ def as_strided_scatter(
     self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of ``self`` in which the elements of its ``as_strided`` view are those of ``src``."""
-    offset = self.offset if storage_offset is None else storage_offset
+    offset = self.offset if storage_offset is None else bounded(storage_offset, "storage_offset")
+    size, stride = sizes((size,)), sizes((stride,), "stride")
     with no_grad():
         result = cast(Any, self).clone()
         result.as_strided(size, stride, offset - self.offset).copy_(src)

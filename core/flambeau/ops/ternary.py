@@ -134,6 +134,8 @@ def _clamp(self: Any, min: Any, max: Any, inplace: bool) -> Any:
     if min is None or max is None:
         given = max if min is None else min
         if not (dtype := result_type(self, given)).is_floating_point:
+            if dtype.is_complex:
+                raise DtypeError(f"clamp is not supported for complex types, got {dtype.name}.")
             limits = np.iinfo(dtype.numpy) if dtype is not bool_ else None
             low, high = (limits.min, limits.max) if limits else (False, True)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, finish_out, pointwise
 from ..dtype import bool_, dtype as Dtype
+from ..errors import ArgumentError, shown
 from ..tensor import Tensor
 
 __all__ = [
@@ -136,6 +137,8 @@ def round_to(self: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> T
     """The nearest multiple of ``10 ** -decimals``; of two, the even one."""
     if not decimals or self.key.dtype.category < 2:
         return cast(Tensor, round_(self, out=out))
+    if abs(decimals) > 308:
+        raise ArgumentError(f"round(): decimals lies in -308 to 308, got {shown(decimals)}.")
     scale: Any = 10 ** abs(decimals)
 
     def scaled() -> Tensor:

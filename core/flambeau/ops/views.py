@@ -11,7 +11,7 @@ from ..autograd.grad_mode import mode
 from ..autograd.node import record
 from ..dispatch.operator import composite, operators, view_op
 from ..dtype import int64
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown
 from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
 from ..tensor import VIEW, Tensor, alias, make, view as _view
 
@@ -46,6 +46,21 @@ def sizes(args: tuple[Any, ...], what: str = "size") -> tuple[int, ...]:
             raise ArgumentTypeError(f"{what}: expected ints, got {type(each).__name__} {each!r:.60} in {args!r:.80}.")
         result.append(each.__index__())
     return tuple(result)
+
+
+def bounded(number: Any, what: str) -> int:
+    """An int that kernels can count with.
+
+    Raises:
+        TypeError: it is no int.
+        RuntimeError: it does not fit 64 bits.
+    """
+    if not hasattr(number, "__index__"):
+        raise ArgumentTypeError(f"{what}: expected an int, got {type(number).__name__} {shown(number)}.")
+    found: int = number.__index__()
+    if not -(2**63) <= found < 2**63:
+        raise ShapeError(f"{what}: expected an int of 64 bits, got {found}.")
+    return found
 
 
 def positions(beside: Tensor, count: int) -> Any:
@@ -372,6 +387,8 @@ def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
         raise ShapeError(
             f"movedim: source {source} and destination {destination} must name the same number of distinct dims."
         )
+    if not ndim:
+        return self
     order: list[int | None] = [None] * ndim
     for a, b in zip(from_, to, strict=True):
         order[b] = a
