@@ -15,6 +15,7 @@ the entry point's name is the device type it serves.  The module has a function
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from typing import Any, Final
 import pluggy
 
 from .capabilities import CAPABILITIES
-from .dispatch.operator import operators, similar
+from .dispatch.operator import Operator, operators, similar
+from .dispatch.override import Override
 from .dispatch.providers import KernelFamily, Provider, source_of
 from .dtype import (
     DTYPES,
@@ -88,6 +90,23 @@ class Kernel:
         predicate: Callable[..., bool] | None = None,
     ) -> None:
         self.function, self.dtypes, self.predicate = function, frozenset(dtypes), predicate
+        self.gradient: tuple[tuple[str, ...], Callable[..., Any]] | None = None
+
+    def gradients(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Give the gradients of a kernel that overrides a composite operator, so that it serves recorded calls too.
+
+        ``@kernel.gradients("input", "weight")`` stands over a function ``(needs, grad, ...)``: whether each of the
+        named arguments needs a gradient, and the gradient of the (first) output, or ``grads``, those of all
+        outputs.  Its other parameters name what it reads: arguments of the operator, or ``result``.  It returns
+        one gradient, or None, for each name.  Calls that need gradients of other arguments, and higher
+        derivatives, are left to the operator's body.
+        """
+
+        def give(formula: Callable[..., Any]) -> Callable[..., Any]:
+            self.gradient = names, formula
+            return formula
+
+        return give
 
     def build(self, key: Key) -> Callable[..., Any] | None:
         return self.function if key.dtype in self.dtypes else None
@@ -157,6 +176,9 @@ class Backend:
             if name not in operators:
                 expect(False, f"kernels of declared operators (like {similar(name)})", name)
             expect(hasattr(family, "build") and hasattr(family, "predicate"), f"a Kernel for {name!r}", family)
+            fault = _override_fault(operators[name], family)
+            if fault:
+                raise PluginError(f"Plug-in {plugin!r}, backend {self.name!r}: expected {fault}.")
         if self.memory is not None:
             for method in (
                 "allocator",
@@ -176,10 +198,31 @@ class Backend:
 
     def provider(self, plugin: str) -> Provider:
         """The dispatch entry for the kernels."""
+        kernels = dict(self.kernels)
+        for name, family in self.kernels.items():
+            if operators[name].kind == "composite":
+                kernels[name] = Override(operators[name], family)
         return Provider(
-            name=self.name, device=self.device, kernels=self.kernels, version=self.version, priority=self.priority,
+            name=self.name, device=self.device, kernels=kernels, version=self.version, priority=self.priority,
             layout=self.layout, plugin=plugin,
         )  # fmt: skip
+
+
+def _override_fault(op: Operator, family: KernelFamily) -> str | None:
+    """What is wrong with a kernel as an override, or with its gradients: "expected ..., got ...", or None."""
+    gradient = getattr(family, "gradient", None)
+    if op.kind == "view":
+        return f"kernels of operators that compute, got one for {op.name!r}, which is a view"
+    if op.kind != "composite":
+        return f"no gradients for {op.name!r}, which has its own, got those of {gradient[0]}" if gradient else None
+    if not op.binding.fixed:
+        return f"kernels of operators with a fixed number of arguments, got one for {op.name!r}"
+    known = (*op.binding.names, "result")
+    reads = op.reads(functools.partial(gradient[1], ())) if gradient else ()
+    unknown = [each for each in (*(gradient[0] if gradient else ()), *reads) if each not in known]
+    if unknown:
+        return f"gradients of {op.name!r} in terms of {', '.join(known)}, got {unknown[0]!r}"
+    return None
 
 
 def _fault(

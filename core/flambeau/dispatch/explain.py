@@ -21,7 +21,7 @@ from ..key import Key, devices, intern
 from ..plugins import default_device
 from ..tensor import Tensor, empty
 from .abstract import Abstraction, Unknown, concrete, concrete_key, described, written
-from .missing import judgement, missing_kernel
+from .missing import declined, judgement, missing_kernel
 from .operator import Operator, offers, operators, similar
 from .providers import Candidate, first, place_of, registry, source_of
 from .scope import Choice, here
@@ -212,7 +212,11 @@ def _verdicts(
     asked = True
     for each in candidates:
         reason = (
-            "serves the call" if each is chosen else "declines these arguments" if asked else "comes later in the order"
+            "serves the call"
+            if each is chosen
+            else declined(each.family, args)
+            if asked
+            else "comes later in the order"
         )
         asked = asked and each is not chosen
         verdicts.append(Verdict(each.provider, each is chosen, reason, place_of(each.family)))
@@ -238,7 +242,7 @@ def _result(explanation: Explanation, op: Operator, key: Key, args: tuple[Any, .
     explanation._muted += 1
     try:
         with no_grad():
-            return op.body(*args)
+            return op.otherwise(key)(*args)
     finally:
         explanation._muted -= 1
 

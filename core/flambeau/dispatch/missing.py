@@ -9,13 +9,13 @@ from ..dtype import DTYPES, default, dtype as Dtype, promote_types
 from ..errors import MissingKernelError
 from ..key import Key
 from ..layout import strided
-from .providers import Provider, registry
+from .providers import KernelFamily, Provider, registry
 from .scope import here
 
 if TYPE_CHECKING:
     from .operator import Operator
 
-__all__ = ["judgement", "missing_kernel"]
+__all__ = ["declined", "judgement", "missing_kernel"]
 
 _MOST: Final = 4
 
@@ -33,8 +33,14 @@ def judgement(op: Operator, key: Key, provider: Provider, args: tuple[Any, ...] 
     if provider.kernel(op.name, key) is None:
         return f"has no kernel for {key.dtype.name}"
     if family.predicate is not None and (args is None or not family.predicate(*args)):
-        return "declines these arguments"
+        return declined(family, args)
     return "serves it"
+
+
+def declined(family: KernelFamily, args: tuple[Any, ...] | None) -> str:
+    """Why a family's predicate declines a call: what its ``declines`` says, if it has one."""
+    reason = getattr(family, "declines", None)
+    return str(reason(*args)) if reason is not None and args is not None else "declines these arguments"
 
 
 def missing_kernel(op: Operator, key: Key, args: tuple[Any, ...] | None = None) -> MissingKernelError:

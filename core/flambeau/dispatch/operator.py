@@ -22,6 +22,7 @@ from ..autograd.node import Plan, record, record_inplace, tracked
 from ..errors import AutogradError
 from ..key import Key, devices
 from ..tensor import Tensor, touch
+from .binding import Binding
 from .missing import missing_kernel
 from .providers import Kernel, registry
 from .scope import Substitute, asking
@@ -189,8 +190,15 @@ class Operator:
             if registry.keep(self.table, key, found, version, asks):
                 return found
 
+    @functools.cached_property
+    def binding(self) -> Binding:
+        """How a composite's arguments become a kernel's."""
+        return Binding(cast(Callable[..., Any], self.body))
+
     def otherwise(self, key: Key, substitute: Substitute | None = None) -> Kernel:
         """What runs where no provider serves: the composite body, or the substitute that was asked for, or an error."""
+        if self.kind == "composite":
+            return functools.partial(self.binding.spread, cast(Kernel, self.body))
         if self.body is not None:
             return no_grad()(self.body) if self.differentiable else self.body
 
@@ -497,14 +505,15 @@ def composite(
 
 
 def _overridden(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A composite for which some backend has a kernel: use it where no history is wanted."""
-    tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
-    assert op.body is not None
-    if not tensors or (mode.enabled and any(each.node is not None for each in tensors)):
-        return op.body(*args, **kwargs)
-    key = tensors[0].key
-    kernel = op.table.get(key) or op.resolve(key)
-    return kernel(*args, **kwargs)
+    """A composite for which some backend has a kernel; override.py says when it serves."""
+    bound = op.binding.bind(args, kwargs)
+    tensor = next((each for each in bound if isinstance(each, Tensor)), None)
+    if tensor is None:  # one in a list, if there is any
+        tensor = next((part for each in bound if isinstance(each, (list, tuple)) for part in each), None)
+        if not isinstance(tensor, Tensor):
+            return cast(Callable[..., Any], op.body)(*args, **kwargs)
+    kernel = op.table.get(tensor.key) or op.resolve(tensor.key)
+    return kernel(*bound)
 
 
 def _kernel_runner(op: Operator) -> Callable[..., Any]:
