@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
-from .operands import Draw
+import numpy as np
+
+from .operands import Draw, Operand
 
 __all__ = [
     "DEFINITIONS", "DRAWS", "FAULTS", "SAMPLES", "VALUES", "Event", "Sample", "definition", "draws", "faults", "faults_of",
-    "samples", "samples_of",
+    "samples", "samples_of", "telling",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,3 +85,15 @@ def samples_of(name: str, draw: Draw) -> Iterator[Sample]:
         about, args = (given[0], given[1:]) if isinstance(given[0], str) else (VALUES, given)
         kwargs = args[-1] if isinstance(args[-1], dict) else {}
         yield Sample(about, args[: len(args) - bool(kwargs)], kwargs)
+
+
+def telling(draw: Draw) -> Iterator[tuple[str, Operand]]:
+    """Numbers of which a detour by another dtype would lose something."""
+    if draw.dtype.kind in "iu":
+        info = np.iinfo(draw.dtype.numpy)
+        yield "every bit", draw.of([int(info.min), int(info.max), int(info.max) - 1, int(info.max) // 3])
+    if draw.floating:
+        yield "every bit", draw.of([1 / 3, -1 / 3, math.pi, 1e-3])
+        yield "NaN", draw.of([math.nan, 1])
+        yield "infinity", draw.of([math.inf, -math.inf])
+        yield "signed zero", draw.of([0.0, -0.0])

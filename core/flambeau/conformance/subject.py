@@ -17,7 +17,7 @@ from .samples import VALUES, Sample, samples_of
 if TYPE_CHECKING:
     from .suite import Suite
 
-__all__ = ["NotApplicable", "Subject", "operands_in", "placing"]
+__all__ = ["NotApplicable", "Place", "Subject", "operands_in", "placing"]
 
 
 class NotApplicable(Exception):
@@ -63,14 +63,22 @@ def _wide(dtype: Dtype) -> Dtype:
     return dtype if dtype.category < 2 else complex128 if dtype.is_complex else float64
 
 
-class Subject:
-    """What the categories ask: inputs, calls, expected results."""
+class Place:
+    """A dtype on the device under test, and on the reference."""
+
+    def __init__(self, dtype: Dtype, suite: Suite) -> None:
+        self.dtype, self.suite = dtype, suite
+        self.device, self.reference = suite.device, suite.reference
+        self.draw = Draw(dtype)
+
+
+class Subject(Place):
+    """An operator there: inputs, calls, expected results."""
 
     def __init__(self, op: Operator, dtype: Dtype, suite: Suite) -> None:
-        self.op, self.dtype, self.suite = op, dtype, suite
-        self.device, self.reference = suite.device, suite.reference
+        super().__init__(dtype, suite)
+        self.op = op
         self.ulps = ULPS.get(op.name, 32)
-        self.draw = Draw(dtype)
         self._expected: dict[int, tuple[Sample, list[Operand]]] = {}
 
     @cached_property

@@ -14,10 +14,10 @@ from ..dispatch.providers import registry
 from ..dtype import DTYPES, dtype as Dtype, float32
 from ..errors import ArgumentError, MissingKernelError
 from ..key import devices, intern
-from .categories import CATEGORIES
+from .categories import CATEGORIES, DEVICE, DEVICE_CATEGORIES
 from .compare import Fault
 from .reference import reference_device
-from .subject import NotApplicable, Subject
+from .subject import NotApplicable, Place, Subject
 
 __all__ = ["Case", "Outcome", "Suite"]
 
@@ -65,7 +65,7 @@ class Suite:
     """
 
     def __init__(self, device: str, provider: str | None = None, only: Collection[str] = ()) -> None:
-        unknown = sorted(set(only) - operators.keys())
+        unknown = sorted(set(only) - operators.keys() - {DEVICE})
         if unknown:
             near = ", ".join(sorted(each for each in operators if each.startswith(unknown[0][:3]))[:6])
             raise ArgumentError(f"There is no operator {unknown[0]!r}. Similar names: {near or 'none'}.")
@@ -96,7 +96,13 @@ class Suite:
     # -- cases --------------------------------------------------------------
 
     def cases(self) -> Iterator[Case]:
-        """Every case, operator by operator."""
+        """Every case: those of the device, then operator by operator."""
+        if self.provider is None and (not self.only or DEVICE in self.only):
+            for dtype in DTYPES:
+                for category in DEVICE_CATEGORIES:
+                    if category.applies(place := Place(dtype, self)):
+                        for title in category.titles(place):
+                            yield Case(DEVICE, dtype, title)
         for name, dtypes in self.declared.items():
             op = operators[name]
             if self.by_composition(op):
@@ -118,8 +124,9 @@ class Suite:
 
     def run(self, case: Case) -> Outcome:
         """Run a case; whatever happens is in the outcome."""
-        subject = self.subject(case.operator, case.dtype)
-        category = next(each for each in CATEGORIES if case.category in each.titles(subject))
+        subject = Place(case.dtype, self) if case.operator == DEVICE else self.subject(case.operator, case.dtype)
+        known = DEVICE_CATEGORIES if case.operator == DEVICE else CATEGORIES
+        category = next(each for each in known if case.category in each.titles(subject))
         with ExitStack() as stack:
             if self.provider is not None:
                 stack.enter_context(prefer(self.provider))
@@ -147,7 +154,7 @@ class Suite:
         )
 
     def _is_declared(self, case: Case) -> bool:
-        return case.dtype in self.declared[case.operator]
+        return case.dtype in self.declared.get(case.operator, ())
 
     def _served(self, calls: list[Call]) -> frozenset[tuple[str, str]]:
         names, here = {each.name for each in self.providers}, str(self.device)

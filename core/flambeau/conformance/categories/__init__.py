@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from . import calls, gradients, memory, values, writing
 from .category import CATEGORIES, Category
+from .devices import DEVICE, DEVICE_CATEGORIES
 
-__all__ = ["CATEGORIES", "Category", "calls", "gradients", "memory", "values", "writing"]
+__all__ = ["CATEGORIES", "DEVICE", "DEVICE_CATEGORIES", "Category", "calls", "gradients", "memory", "values", "writing"]

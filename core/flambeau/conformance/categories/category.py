@@ -23,10 +23,10 @@ class Category(NamedTuple):
         applies: whether there is anything to prove.
     """
 
-    titles: Callable[[Subject], list[str]]
-    check: Callable[[Subject, str], None]
+    titles: Callable[[Any], list[str]]
+    check: Callable[[Any, str], None]
     meaning: str
-    applies: Callable[[Subject], bool]
+    applies: Callable[[Any], bool]
 
 
 CATEGORIES: Final[list[Category]] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from ..compare import Fault
+from ..operands import Operand
 from ..samples import VALUES
 from ..subject import Subject
-from .category import CATEGORIES, Category, compared, said
+from .category import CATEGORIES, Category, category, compared, said
 
 #: What a failure of samples about something probably means.
 _MEANINGS: Final = {
@@ -25,6 +27,7 @@ _MEANINGS: Final = {
     "every bit": "Bits were lost on the way: numbers must not pass through another dtype.",
     "without history": "The kernel relies on memory that is only given where a backward pass may follow.",
     "conversion": "Values of another dtype are converted: numbers keep their value, true is 1, what is not 0 is true.",
+    "repeated indices": "An index that comes twice must count twice: do not read all before the first is written.",
     "ties": "Of equal elements the wrong one was taken: the first counts (the last, for running extremes).",
 }
 _EXACTING: Final = {"NaN": "values", "infinity": "values", "denormals": "values", "signed zero": "signs"}
@@ -40,6 +43,29 @@ def _values(subject: Subject, about: str) -> None:
         except Exception as error:
             raise said(sample, Fault("a result", f"{type(error).__name__}: {str(error).splitlines()[0]}")) from error
         compared(subject, sample, results, _EXACTING.get(about, ""))
+
+
+def _result(subject: Subject, fact: Callable[[Any], str], expected: Callable[[Operand], str]) -> None:
+    for sample in subject.about(most=2):
+        wanted = subject.expected(sample)
+        results, _ = subject.run(sample)
+        for got, each in zip(results, wanted, strict=True):
+            if fact(got) != expected(each):
+                raise said(sample, Fault(f"a result with {expected(each)}", fact(got)))
+
+
+@category("result's device", "Make results with empty(key, ...), where key is that of an operand.")
+def _(subject: Subject) -> None:
+    here = f"device {subject.device}, layout strided"
+    _result(subject, lambda got: f"device {got.device}, layout {got.layout.name}", lambda _: here)
+
+
+@category(
+    "result's dtype",
+    "A kernel gives its key's dtype, but bool, indices (int64) and what the operator's dtype argument says.",
+)
+def _(subject: Subject) -> None:
+    _result(subject, lambda got: got.dtype.name, lambda wanted: wanted.dtype.name)
 
 
 for _about, _meaning in _MEANINGS.items():

@@ -9,20 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...dtype import DTYPES, dtype as Dtype, float32
-from ..operands import Draw, Operand
-from ..samples import definition, samples
-
-
-def _telling(draw: Draw) -> Iterator[tuple[str, Operand]]:
-    """Numbers of which a detour by another dtype would lose something."""
-    if draw.dtype.kind in "iu":
-        info = np.iinfo(draw.dtype.numpy)
-        yield "every bit", draw.of([int(info.min), int(info.max), int(info.max) - 1, int(info.max) // 3])
-    if draw.floating:
-        yield "every bit", draw.of([1 / 3, -1 / 3, math.pi, 1e-3])
-        yield "NaN", draw.of([math.nan, 1])
-        yield "infinity", draw.of([math.inf, -math.inf])
-        yield "signed zero", draw.of([0.0, -0.0])
+from ..operands import Draw
+from ..samples import definition, samples, telling
 
 
 @samples("clone")
@@ -31,7 +19,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield (draw(2, 3, 4),)
     yield "0-dim", draw()
     yield "empty", draw(0, 3)
-    yield from _telling(draw)
+    yield from telling(draw)
 
 
 @samples("copy_")
@@ -40,7 +28,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw(2, 3, 4), draw(2, 3, 4)
     yield "0-dim", draw(), draw()
     yield "empty", draw(0, 3), draw(0, 3)
-    for about, numbers in _telling(draw):
+    for about, numbers in telling(draw):
         yield about, draw(*numbers.values.shape), numbers
     for source in _convertible(draw.dtype):
         yield "conversion", draw(3, 5), Draw(source)(3, 5, low=0.0)
@@ -58,7 +46,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw(40), draw.of(1)
     yield "0-dim", draw(), draw.of(1)
     yield "empty", draw(0, 3), draw.of(1)
-    for about, numbers in _telling(draw):
+    for about, numbers in telling(draw):
         yield about, draw(3), draw.of(numbers.values.reshape(-1)[-1])
 
 
@@ -97,7 +85,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield [draw(3, 5)], 0
     yield "empty", [draw(0, 5), draw(2, 5)], 0
     yield "empty", [draw(0), draw(0)], 0
-    for about, numbers in _telling(draw):
+    for about, numbers in telling(draw):
         yield about, [numbers, numbers], 0
 
 
@@ -132,7 +120,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield "empty", draw(0, 3), draw(0, 3), draw.mask(0, 3)
     for shapes in (((3, 1), (1, 5), (3, 5)), ((), (3, 5), (5,)), ((3, 5), (5,), ())):
         yield "broadcasting", draw(*shapes[0]), draw(*shapes[1]), draw.mask(*shapes[2])
-    for about, numbers in _telling(draw):
+    for about, numbers in telling(draw):
         count = numbers.values.size
         yield about, numbers, draw.of(numbers.values[::-1]), draw.mask(count)
 
