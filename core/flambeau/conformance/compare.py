@@ -97,7 +97,7 @@ def shown(args: Sequence[Any]) -> str:
     for each in args:
         if isinstance(each, Operand):
             few = each.values.size <= 4
-            values = np.array2string(each.values, separator=", ", precision=4) if few else list(each.values.shape)
+            values = " ".join(str(np.round(each.values, 4).tolist()).split()) if few else list(each.values.shape)
             parts.append(f"{each.dtype.name}{'' if few else ' '}{values}")
         elif isinstance(each, list):
             parts.append(f"[{shown(each)}]")

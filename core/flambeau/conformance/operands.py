@@ -47,10 +47,11 @@ _GARBAGE: Final = {"b": True, "u": 93, "i": 93, "f": np.nan, "c": np.nan}
 
 
 class Operand(NamedTuple):
-    """The values of a tensor and its dtype."""
+    """The values of a tensor and its dtype, and whether they are places in another tensor."""
 
     values: Array
     dtype: Dtype
+    places: bool = False
 
 
 def widen(array: Array, dtype: Dtype) -> Array:
@@ -92,7 +93,7 @@ def _buffer(operand: Operand, geometry: Geometry, shift: int, device: Device) ->
     """A view of a larger vector that holds garbage elsewhere, and the vector."""
     key = intern(device, dtype=operand.dtype)
     # An index that is read from a gap must not lead out of the indexed tensor.
-    garbage = 0 if operand.dtype is int64 else _GARBAGE[operand.dtype.kind]
+    garbage = 0 if operand.places else _GARBAGE[operand.dtype.kind]
     flat = np.array(narrow(np.full(shift + geometry.span + 3, garbage), operand.dtype))
     window = np.lib.stride_tricks.as_strided(
         flat[shift:], geometry.shape, [each * flat.itemsize for each in geometry.strides]
@@ -173,11 +174,11 @@ class Draw:
 
     def index(self, size: int, *shape: int) -> Operand:
         """Places in a dimension of a size, as int64."""
-        return Operand(np.asarray(self.rng.integers(0, size, shape), np.int64), int64)
+        return Operand(np.asarray(self.rng.integers(0, size, shape), np.int64), int64, True)
 
     def places(self, values: Any) -> Operand:
         """Given places, as int64."""
-        return Operand(np.asarray(values, np.int64), int64)
+        return Operand(np.asarray(values, np.int64), int64, True)
 
     def mask(self, *shape: int) -> Operand:
         """True and false at random."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,12 @@ def operands_in(args: Sequence[Any]) -> list[Operand]:
     return found
 
 
+def _dtypes_in(args: Sequence[Any]) -> Iterator[Dtype]:
+    for each in args:
+        if isinstance(each, (Operand, Dtype)):
+            yield each.dtype if isinstance(each, Operand) else each
+
+
 def tensors_in(args: Any) -> list[Tensor]:
     """The tensors among arguments or results, those of lists and tuples too."""
     if isinstance(args, Tensor):
@@ -83,8 +89,12 @@ class Subject(Place):
 
     @cached_property
     def samples(self) -> list[Sample]:
-        """All inputs of the operator."""
-        return list(samples_of(self.op.name, self.draw))
+        """All inputs of the operator; of those that convert, the ones between dtypes that the device converts."""
+        found = samples_of(self.op.name, self.draw)
+        if self.op.name not in ("cast", "copy_"):
+            return list(found)
+        known = {*self.suite.declared[self.op.name], self.dtype}
+        return [each for each in found if {*_dtypes_in(each.args)} <= known]
 
     @cached_property
     def abouts(self) -> list[str]:

@@ -58,6 +58,8 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim, wanted in (((3, 5), 1, (3, 4)), ((3, 5), 0, (2, 5)), ((2, 3, 4), 1, (2, 5, 3)), ((9,), 0, (20,))):
         for reduce in reductions:
             yield draw(*shape), draw.index(shape[dim], *wanted), draw(*wanted, low=-2, high=2), dim, reduce
+    yield "repeated indices", draw(4), draw.places([1, 1, 3, 1]), draw(4), 0, "add"
+    yield "repeated indices", draw(4), draw.places([1, 1, 3, 1]), draw(4), 0, ""
     yield "0-dim", draw(), draw.places(0), draw(), 0, ""
     yield "empty", draw(3, 5), draw.index(1, 3, 0), draw(3, 0), 1, "add"
 
@@ -67,6 +69,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim, count in (((3, 5), 1, 4), ((3, 5), 0, 6), ((2, 3, 4), 1, 3), ((9,), 0, 20)):
         source = (*shape[:dim], count, *shape[dim + 1 :])
         yield draw(*shape), draw.index(shape[dim], count), draw(*source), dim
+    yield "repeated indices", draw(3, 5), draw.places([2, 2, 0, 2]), draw(4, 5), 0
     yield "empty", draw(3, 5), draw.index(1, 0), draw(3, 0), 1
 
 
@@ -82,7 +85,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for accumulate in (False, True):
         yield draw(3, 5), draw.places([0, 14, -2, 7]), draw(4), accumulate
-    yield draw(3, 5), draw.places([[3, 3], [3, 4]]), draw(2, 2), True
+    yield "repeated indices", draw(3, 5), draw.places([[3, 3], [3, 4]]), draw(2, 2), True
     yield "empty", draw(3, 5), draw.index(1, 0), draw(0), True
 
 
@@ -135,7 +138,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
         yield draw(3, 5), [draw.places([2, 0])], draw(2, 5), accumulate
         yield draw(3, 5), [None, draw.places([4, -5, 2])], draw(3), accumulate
         yield draw(2, 3, 4), [draw.places([0, 1, 0]), None, draw.places([3, 2, 0])], draw(3, 3), accumulate
-    yield draw(3, 5), [draw.places([1, 1, 1])], draw(3, 5), True
+    yield "repeated indices", draw(3, 5), [draw.places([1, 1, 1])], draw(3, 5), True
     yield "empty", draw(3, 5), [draw.index(1, 0)], draw(0, 5), False
 
 
