@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,11 +35,15 @@ __all__ = [
     "default_key",
     "load_all",
     "plugins",
+    "probe",
     "set_default_device",
 ]
 
 CORE_VERSION: Final = "0.1.0"
 GROUP: Final = "flambeau.backends"
+#: Environment variable: plug-ins (distributions, separated by commas) that are not to be loaded.
+SWITCH: Final = "FLAMBEAU_DISABLED_PLUGINS"
+OFF: Final = "switched off"
 DEFAULT_GROUP: Final = "flambeau.default_device"
 
 
@@ -48,7 +53,7 @@ class Plugin:
     def __init__(self, device: str, module: str, distribution: str, version: str, requires: str | None) -> None:
         self.device, self.module, self.distribution = device, module, distribution
         self.version, self.requires = version, requires
-        #: available, loaded, broken or incompatible
+        #: available, loaded, broken, incompatible or switched off
         self.state = "available"
         self.error: BaseException | None = None
         self.backends: list[Backend] = []
@@ -123,12 +128,21 @@ class _Plugins:
                 return
             self._loading.add(device)
             try:
-                for plugin in self:
-                    if plugin.device == device and plugin.state == "available":
+                mine = [each for each in self if each.device == device]
+                for plugin in mine:
+                    if plugin.state == "available":
                         _load(plugin)
                 self._complete.add(device)
             finally:
                 self._loading.discard(device)
+        if any(each.state == "loaded" for each in mine):  # else the device raises when it is asked for
+            for plugin in mine:
+                if plugin.error is not None:
+                    warnings.warn(
+                        f"The plug-in {plugin.distribution} for {device} is {plugin.state} and serves nothing: "
+                        f"{plugin.reason}\nRun `python -m flambeau doctor` for details.",
+                        RuntimeWarning,
+                    )
 
     def find_memory(self, device: str) -> Memory:
         """The memory of a device type.
@@ -146,8 +160,13 @@ class _Plugins:
         if broken:
             raise PluginError(
                 f"The device {device!r} is unavailable: plug-in {broken[0].distribution} is {broken[0].state}.\n"
-                f"{broken[0].reason}\nRun `python -m flambeau backends` for details."
+                f"{broken[0].reason}\nRun `python -m flambeau doctor` for details."
             ) from broken[0].error
+        off = [each for each in mine if each.state == OFF]
+        if off:
+            raise DeviceError(
+                f"The device {device!r} is unavailable: {SWITCH} switches off its plug-in {off[0].distribution}."
+            )
         raise DeviceError(unknown_device(device, sorted({each.device for each in self})))
 
     def default(self) -> str:
@@ -191,6 +210,7 @@ def _entry_points(group: str) -> metadata.EntryPoints:
 
 
 def _discover() -> Iterator[Plugin]:
+    unwanted = {each.strip() for each in os.environ.get(SWITCH, "").split(",")}
     for point in _entry_points(GROUP):
         distribution = point.dist
         name = distribution.metadata["Name"] if distribution else "?"
@@ -203,6 +223,8 @@ def _discover() -> Iterator[Plugin]:
                 f"{name} {version} needs flambeau{plugin.requires}, this is flambeau {CORE_VERSION}."
                 f"\nInstall versions that fit: pip install --upgrade flambeau {name}"
             )
+        if name in unwanted:
+            plugin.state, plugin.error = OFF, None
         yield plugin
 
 
@@ -270,6 +292,13 @@ def _take_in(plugin: Plugin, described: list[Any]) -> None:
         if not isinstance(each, backend.Backend):
             raise PluginError(f"Plug-in {plugin.distribution!r}: expected a Backend, got {type(each).__name__}.")
         each.validate(plugin.distribution)
+    served = sorted({each.device for each in described})
+    described = [each for each in described if each.device == plugin.device]
+    if not described:
+        raise PluginError(
+            f"Plug-in {plugin.distribution!r}: expected a backend for {plugin.device!r}, which its entry point names, "
+            f"got {', '.join(served)}."
+        )
     providers = [each.provider(plugin.distribution) for each in described]
     registry.add(*providers)
     plugin.backends += described
@@ -282,6 +311,18 @@ registry.load = plugins.load
 registry.broken = lambda device: [
     (each.distribution, each.reason) for each in plugins if each.device == device and each.error is not None
 ]
+
+
+def probe(distribution: str, device: str) -> Plugin:
+    """Load one plug-in and nothing else.
+
+    Raises:
+        StopIteration: it is not installed.
+    """
+    plugin = next(each for each in plugins if (each.distribution, each.device) == (distribution, device))
+    if plugin.state == "available":
+        _load(plugin)
+    return plugin
 
 
 def load_all() -> list[Plugin]:

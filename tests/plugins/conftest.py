@@ -1,8 +1,18 @@
-"""A small device for tests of dispatch: NumPy arrays that the core cannot look into."""
+"""Fixtures: ``toy``, a device of NumPy arrays that the core cannot look into; ``rival``, a second provider on the
+CPU; ``site``, a folder of installed plug-ins with processes that see them.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import numpy as np
+import pluggy
 import pytest
 
 import flambeau as torch
@@ -100,7 +110,10 @@ def toy():
         entered.append(backends.register(Backend(name=name, **described)))
         return entered[-1].plugin
 
-    register.Memory, register.kernels, register.fresh = ToyMemory, toy_kernels, fresh
+    def leave():
+        entered.pop().__exit__()
+
+    register.Memory, register.kernels, register.fresh, register.leave = ToyMemory, toy_kernels, fresh, leave
     yield register
     for each in entered[::-1]:
         each.__exit__()
@@ -130,3 +143,107 @@ def rival():
     yield calls
     registry.remove(provider.plugin)
     backends.reset()
+
+
+# ---------------------------------------------------------------- installed plug-ins
+
+SKELETON = """
+from flambeau.backend import Backend, Kernel, hookimpl
+@hookimpl
+def flambeau_backends():
+    return [Backend(name={name!r}, device={device!r}, version="1.0", kernels={{{kernels}}}, priority={priority})]
+"""
+#: a whole device in a file: memory, and a kernel for addition
+DEVICE = """
+import numpy as np
+from flambeau.backend import Backend, Kernel, contiguous, float32, hookimpl, make
+
+class Memory:
+    host = False
+    canonical = staticmethod(lambda device: device)
+    allocator = staticmethod(lambda device, dtype: lambda count: (np.empty(count, dtype.numpy), 0))
+    zeros_allocator = staticmethod(lambda device, dtype: lambda count: (np.zeros(count, dtype.numpy), 0))
+    shifter = staticmethod(lambda dtype: lambda handle, count: (handle[0], handle[1] + count))
+    reader = staticmethod(lambda dtype: lambda handle: handle[0][handle[1]].item())
+    unpacker = staticmethod(lambda dtype: None)
+    to_numpy = staticmethod(lambda handle, count, dtype: handle[0][handle[1]:handle[1] + count])
+    from_numpy = staticmethod(lambda array, device, dtype: (np.array(array), 0))
+
+def add(a, b, out=None):
+    value = a.memory[0] + b.memory[0]
+    return make(a.key, contiguous(a.shape), (value, 0))
+
+@hookimpl
+def flambeau_backends():
+    return [Backend(name={name!r}, device={name!r}, version="1.0", memory=Memory(), kernels={{"add": Kernel(add, [float32])}})]
+"""
+
+
+class Site:
+    """A folder of installed distributions, and Python processes that see them, the core, and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.library, self.plugins = folder / "library", folder / "plugins"
+        self.library.mkdir()
+        self.plugins.mkdir()
+        numpy_folder = Path(np.__file__).parent
+        for path in (Path(torch.__file__).parent, Path(pluggy.__file__).parent, numpy_folder):
+            (self.library / path.name).symlink_to(path)
+        for extra in numpy_folder.parent.glob("numpy.libs"):
+            (self.library / extra.name).symlink_to(extra)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FLAMBEAU_")},
+            "PYTHONPATH": f"{self.library}{os.pathsep}{self.plugins}",
+            "COLUMNS": "100",
+        }
+
+    def install(self, name: str, code: str, device: str | None = None, requires: str = "flambeau>=0.1") -> None:
+        """Put a plug-in there as its wheel would."""
+        info = self.plugins / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (self.plugins / f"{name}.py").write_text(textwrap.dedent(code))
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: {requires}\n"
+        )
+        (info / "entry_points.txt").write_text(f"[flambeau.backends]\n{device or name} = {name}\n")
+
+    def provider(self, name: str, device: str | None = None, kernels: str = "", priority: int = 0) -> None:
+        """Install a plug-in of kernels alone."""
+        code = SKELETON.format(name=name, device=device or name, kernels=kernels, priority=priority)
+        self.install(name, code, device)
+
+    def device(self, name: str) -> None:
+        """Install a plug-in that brings a device."""
+        self.install(name, DEVICE.format(name=name))
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """A Python process."""
+        return subprocess.run(
+            [sys.executable, "-S", *arguments], env={**self.environment, **environment}, cwd=self.plugins,
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    def python(self, code: str) -> str:
+        """What a script prints; it must succeed."""
+        done = self.run("-c", textwrap.dedent(code))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def flambeau(self, *arguments: str, status: int = 0, **environment: str) -> str:
+        """What a command prints, with the versions and folders of this machine taken out."""
+        done = self.run("-m", "flambeau", *arguments, **environment)
+        assert done.returncode == status, done.stdout + done.stderr
+        text = (done.stdout + done.stderr).replace(str(self.plugins), "PLUGINS")
+        text = text.replace(str(Path(torch.__file__).parent), "CORE").replace(str(self.library / "flambeau"), "CORE")
+        text = re.sub(r"Python 3\.\d+\.\d+\w*|\"python\": \"[^\"]*\"", "Python VERSION", text)
+        return re.sub(r"(\.py):\d+", r"\1:LINE", text)
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def make_site():
+    return Site

@@ -20,6 +20,7 @@ from flambeau.backend import (
     float16,
     float32,
     make,
+    source_of,
 )
 
 from ._kernels import ffi, lib
@@ -108,6 +109,9 @@ class Routine:
     def __init__(self, name: str, make: Callable[[Key, Any], Callable[..., Any]]) -> None:
         self.name, self.make = name, make
 
+    def source(self) -> str:
+        return source_of(self.make)
+
     def build(self, key: Key) -> Callable[..., Any] | None:
         kernel = find(self.name, key.dtype)
         return None if kernel is None else self.make(key, kernel)
@@ -120,6 +124,9 @@ class halves_by_float:
 
     def __init__(self, family: Routine) -> None:
         self.family = family
+
+    def source(self) -> str:
+        return self.family.source()
 
     def build(self, key: Key) -> Callable[..., Any] | None:
         if key.dtype not in (float16, bfloat16):

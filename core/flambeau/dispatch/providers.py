@@ -65,12 +65,24 @@ class Provider:
         self.built: dict[tuple[str, Key], Kernel | None] = {}
 
     def kernel(self, operator: str, key: Key) -> Kernel | None:
-        """The kernel for an operator and key, built on first use."""
+        """The kernel for an operator and key, built on first use.
+
+        Raises:
+            RuntimeError: building it failed.
+        """
         try:
             return self.built[operator, key]
         except KeyError:
             family = self.kernels.get(operator)
-            found = self.built[operator, key] = family.build(key) if family else None
+            try:
+                found = family.build(key) if family else None
+            except Exception as error:
+                raise PluginError(
+                    f"The provider {self.name!r} (plug-in {self.plugin}) could not build its kernel of {operator} for "
+                    f"{key.dtype.name} on {key.device}: {type(error).__name__}: {error}\n"
+                    f"Do without it: flambeau.backends.disable({self.name!r}, {operator!r})"
+                ) from error
+            self.built[operator, key] = found
             return found
 
 

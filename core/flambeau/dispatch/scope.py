@@ -141,9 +141,10 @@ def _mark(node: Node) -> None:
 
 def asking(op: Operator, key: Key) -> Kernel:
     """A function that asks at each call what the calling thread wants."""
-    direct = registry.resolve(op.name, key, op.otherwise(key))
+    direct: Kernel | None = None
 
     def ask(*args: Any, **kwargs: Any) -> Any:
+        nonlocal direct
         scope = here.scope
         choice = scope.choice
         if scope.observers:
@@ -152,6 +153,8 @@ def asking(op: Operator, key: Key) -> Kernel:
             return choice.kernel(op, key)(*args, **kwargs)
         if not registry.scopes:  # the last block has ended: take the place of this function
             op.resolve(key)
+        if direct is None:
+            direct = registry.resolve(op.name, key, op.otherwise(key))
         return direct(*args, **kwargs)
 
     return ask
