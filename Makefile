@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SANITIZED := .venv-sanitize/bin
-SOURCES := core backends tests tools examples benchmarks
+SOURCES := core backends extensions tests tools examples benchmarks
 PYTEST := OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 CC ?= cc
 export CC
@@ -27,7 +27,7 @@ test: setup lint ## style, types and all tests
 lint: setup ## style and types
 	@$(BIN)/ruff check $(wildcard $(SOURCES))
 	@$(BIN)/ruff format --check --quiet $(wildcard $(SOURCES)) || { echo "Not formatted: run make format"; exit 1; }
-	@$(BIN)/mypy core/flambeau
+	@$(BIN)/mypy core/flambeau extensions/flambeau_extensions
 
 format: setup ## let ruff format and fix what it can
 	@$(BIN)/ruff check --fix-only --quiet $(wildcard $(SOURCES))
@@ -51,9 +51,9 @@ docs: setup ## the API reference from the docstrings, in docs/api
 	@$(BIN)/python tools/build_docs.py docs/api
 
 wheels: setup ## wheels of every package, in dist
-	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu && ls dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./extensions && ls dist
 
 clean: ## remove everything that was built
 	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .mypy_cache .ruff_cache .pytest_cache
-	rm -rf core/build core/*.egg-info backends/*/build backends/*/*.egg-info
-	find core backends tests tools -name __pycache__ -prune -exec rm -rf {} + -o -name '_kernels*.so' -exec rm -f {} +
+	rm -rf core/build core/*.egg-info backends/*/build backends/*/*.egg-info extensions/build extensions/*.egg-info
+	find core backends extensions tests tools -name __pycache__ -prune -exec rm -rf {} + -o -name '_kernels*.so' -exec rm -f {} +

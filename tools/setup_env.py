@@ -1,6 +1,6 @@
 """Make the virtual environment that the Makefile's targets run in.
 
-    python3 tools/setup_env.py            the core, the CPU plug-in and the test tools, in .venv
+    python3 tools/setup_env.py            the packages and the test tools, in .venv
     python3 tools/setup_env.py --for demo
     python3 tools/setup_env.py --sanitize with kernels built for AddressSanitizer, in .venv-sanitize
 
@@ -30,6 +30,14 @@ Install a C compiler and Python's headers:
   Arch             pacman -S gcc
   macOS            xcode-select --install
 Another compiler can be named: make CC=/path/to/cc ..."""
+NO_CPP_COMPILER = """\
+The tests build extensions in C++, and the compiler {compiler!r} was not found.
+Install one:
+  Debian, Ubuntu   apt-get install g++
+  Fedora, RHEL     dnf install gcc-c++
+  Arch             pacman -S gcc
+  macOS            xcode-select --install
+Another compiler can be named: make CXX=/path/to/c++ ..."""
 NO_VENV = """\
 This Python cannot make virtual environments (its module ensurepip is missing).
   Debian, Ubuntu   apt-get install python3-venv"""
@@ -43,7 +51,7 @@ def require(condition, message, **values):
         sys.exit("\n" + message.format(**values) + "\n")
 
 
-def check_machine():
+def check_machine(purpose):
     """Say what to install before anything is begun."""
     require(
         sys.version_info >= OLDEST, OLD_PYTHON, wanted="{}.{}".format(*OLDEST), executable=sys.executable,
@@ -55,6 +63,8 @@ def check_machine():
         require(False, NO_VENV)
     compiler = os.environ.get("CC", "cc").split()[0]
     require(shutil.which(compiler), NO_COMPILER, missing=f"the compiler {compiler!r} was not found")
+    compiler = os.environ.get("CXX", "c++").split()[0]
+    require(purpose != "test" or shutil.which(compiler), NO_CPP_COMPILER, compiler=compiler)
     header = Path(sysconfig.get_paths()["include"], "Python.h")
     require(header.exists(), NO_COMPILER, missing=f"{header} does not exist")
 
@@ -144,10 +154,10 @@ def main():
     )
     parser.add_argument("--sanitize", action="store_true", help="build the kernels with AddressSanitizer and UBSan")
     options = parser.parse_args()
-    check_machine()
+    check_machine(options.purpose)
 
     folder = ROOT / (".venv-sanitize" if options.sanitize else ".venv")
-    environment = Environment(folder, steps=4)
+    environment = Environment(folder, steps=5)
     pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "install"]
     name = folder.name
     if options.sanitize:
@@ -165,9 +175,14 @@ def main():
         f"Installing what {options.purpose} needs", f"requirements-{options.purpose}",
         sorted(requirements.glob("*.txt")), [], [*pip, "-r", wanted],
     )  # fmt: skip
-    for package, title in (("core", "Installing flambeau"), ("backends/cpu", "Compiling and installing flambeau-cpu")):
+    packages = {
+        "core": ("Installing flambeau", []),
+        "backends/cpu": ("Compiling and installing flambeau-cpu", flags),
+        "extensions": ("Installing flambeau-extensions", []),
+    }
+    for package, (title, facts) in packages.items():
         environment.step(
-            title, package.replace("/", "-"), list(sources(ROOT / package)), flags if package != "core" else [],
+            title, package.replace("/", "-"), list(sources(ROOT / package)), facts,
             [*pip, build_folder(package, options.sanitize, folder)],
         )  # fmt: skip
 

@@ -59,7 +59,7 @@ class Size(tuple[int, ...]):
 class Geometry:
     """The shape and strides (in elements) of a strided tensor, and what follows from them."""
 
-    __slots__ = ("contiguous", "dense", "ndim", "numel", "shape", "single", "strides")
+    __slots__ = ("contiguous", "dense", "ndim", "numel", "packed", "shape", "single", "strides")
 
     shape: Size
     strides: tuple[int, ...]
@@ -71,6 +71,8 @@ class Geometry:
     dense: bool
     #: all indices name the same element
     single: bool
+    #: sizes and strides as int64 in a row, for compiled code, which puts them here when it first asks
+    packed: bytes
 
     def __init__(self, shape: Size, strides: tuple[int, ...]) -> None:
         self.shape, self.strides = shape, strides

@@ -48,6 +48,8 @@ class Memory(Protocol):
     def shifter(self, dtype: Dtype) -> Callable[[Handle, int], Handle]:
         """A function from (handle, n) to the handle of the n-th next element; it need not own the memory."""
 
+    # Optional: def address(self, handle) -> int, the address of a handle's first element on the device.
+
     def reader(self, dtype: Dtype) -> Callable[[Handle], Any]:
         """A function from a handle to its element as a Python number."""
 
@@ -98,7 +100,7 @@ class Key:
     """A (device, layout, dtype) with its allocator."""
 
     __slots__ = (
-        "allocate", "allocate_zeros", "constants", "device", "dtype", "keeps", "layout", "memory", "read", "shift",
+        "address", "allocate", "allocate_zeros", "constants", "device", "dtype", "keeps", "layout", "memory", "read", "shift",
         "unpack",
     )  # fmt: skip
 
@@ -110,6 +112,7 @@ class Key:
         self.shift = memory.shifter(dtype)
         self.read = memory.reader(dtype)
         self.unpack = memory.unpacker(dtype)
+        self.address: Callable[[Handle], int] = getattr(memory, "address", self._seen_by_numpy)
         #: types of Python numbers that leave the dtype of a tensor as it is
         self.keeps = frozenset(
             kind for kind in (bool, int, float, complex) if of_scalar(kind).category <= dtype.category
@@ -121,6 +124,11 @@ class Key:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return intern, (self.device, self.layout, self.dtype)
+
+    def _seen_by_numpy(self, handle: Handle) -> int:
+        if not self.memory.host:
+            raise DeviceError(f"The memory of the device {str(self.device)!r} has no addresses.\nCall .cpu() first.")
+        return int(self.memory.to_numpy(handle, 1, self.dtype).ctypes.data)
 
     def of(self, dtype: Dtype) -> Key:
         """The same device and layout with another dtype."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .autograd.node import Leaf, Node
 
 __all__ = [
+    "ABI_VERSION",
     "VIEW",
     "Storage",
     "Tensor",
@@ -45,6 +46,10 @@ __all__ = [
 #: A logical clock.  Nodes take a tick when they are recorded and storages when they
 #: are written, so "was this saved tensor changed since?" is one comparison.
 clock: Final[Callable[[], int]] = itertools.count(1).__next__
+
+
+#: Compiled extensions are built against it: it changes when the slots below, or those of Geometry and Key, do.
+ABI_VERSION: Final = 1
 
 
 class _View:

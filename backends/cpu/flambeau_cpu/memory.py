@@ -22,6 +22,9 @@ C_TYPES: Final = {
     "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
 
+_ADDRESS: Final = ffi.typeof("uintptr_t")
+_cast: Final = ffi.cast
+
 #: Blocks of at most this many bytes are cffi objects: one Python call, zeroed, no cache.
 SMALL: Final = 2048
 _MOST_TYPES: Final = 4096
@@ -88,6 +91,9 @@ class HostMemory:
 
     def shifter(self, dtype: dtype) -> Callable[[Any, int], Any]:
         return add
+
+    def address(self, handle: Any) -> int:
+        return int(_cast(_ADDRESS, handle))
 
     def reader(self, dtype: dtype) -> Callable[[Any], Any]:
         if dtype is float16:

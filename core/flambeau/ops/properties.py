@@ -281,9 +281,12 @@ def set_(
 
 
 def data_ptr(self: Tensor) -> int:
-    """The address of the first element, on devices that have addresses."""
-    array = self.key.memory.to_numpy(self.memory, max(self.geometry.span, 1), self.key.dtype)
-    return int(array.__array_interface__["data"][0])
+    """The address of the first element.
+
+    Raises:
+        RuntimeError: the device's memory has no addresses.
+    """
+    return self.key.address(self.memory)
 
 
 def _transposed(self: Tensor) -> Any:

@@ -1,0 +1,62 @@
+"""Where the headers are: those of this package, and the operators of the installed core."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+from pathlib import Path
+from typing import Final
+
+import flambeau
+
+from .cache import default_root, exclusive, replace_text
+
+__all__ = ["include_paths"]
+
+INCLUDE: Final = Path(__file__).parent / "include"
+_CORE: Final = Path(flambeau.__file__).parent
+#: What the declarations are written from.
+_DECLARATIONS: Final = ("ops", "nn/functional.py", "bind.py")
+
+
+def include_paths(cuda: bool = False) -> list[str]:
+    """The folders to give to a compiler as ``-I``.
+
+    Args:
+        cuda: with those of the CUDA toolkit.
+    """
+    found = [str(INCLUDE), _operators(str(default_root()))]
+    if cuda:
+        toolchain = importlib.import_module(".toolchain", __package__)
+        home = toolchain.cuda_home()
+        if home:
+            found.append(os.path.join(home, "include"))
+    return found
+
+
+@functools.cache
+def _operators(root: str) -> str:
+    """The folder with the declarations of the core's operators; they are written when the core is new."""
+    facts = hashlib.sha256()
+    for path in (*_declarations(), Path(__file__).with_name("operators.py")):
+        status = path.stat()
+        facts.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    folder = Path(root, f"operators-{facts.hexdigest()[:16]}")
+    target = folder / "flambeau"
+    if not (target / "methods.h").exists():
+        with exclusive(target):
+            if not (target / "methods.h").exists():
+                operators = importlib.import_module(".operators", __package__)
+                replace_text(target / "operators.h", operators.functions_header())
+                replace_text(target / "methods.h", operators.methods_header())
+    return str(folder)
+
+
+def _declarations() -> list[Path]:
+    found: list[Path] = []
+    for each in _DECLARATIONS:
+        path = _CORE / each
+        found.extend(sorted(path.glob("*.py")) if path.is_dir() else [path])
+    return found
