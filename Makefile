@@ -9,7 +9,7 @@ CC ?= cc
 export CC
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format test-sanitize bench docs wheels clean
+.PHONY: help setup demo test lint format test-sanitize conformance bench docs wheels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,16 @@ test-sanitize: ## the tests on kernels built with AddressSanitizer and UBSan
 	PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(SANITIZED)/python -m pytest -n 2 -m "not timing and not packaging"
 
+# What is proven, each from an empty directory: a device, or device:provider.
+CONFORMANCE ?= cpu
+conformance: setup ## the conformance kit for every backend of this repository
+	@rm -rf .conformance && mkdir .conformance
+	@cd .conformance && for each in $(CONFORMANCE); do \
+		provider=$${each#*:}; test "$$provider" = "$$each" && provider= || provider=--provider=$$provider; \
+		$(abspath $(BIN))/python -m pytest -q -p no:cacheprovider --pyargs flambeau.conformance \
+			--device=$${each%%:*} $$provider --json=$$each.json || exit 1; \
+	done
+
 bench: setup ## compare speed with numpy, and with PyTorch where it is installed
 	@$(BIN)/python -m benchmarks
 
@@ -54,6 +64,6 @@ wheels: setup ## wheels of every package, in dist
 	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./extensions && ls dist
 
 clean: ## remove everything that was built
-	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .conformance .mypy_cache .ruff_cache .pytest_cache
 	rm -rf core/build core/*.egg-info backends/*/build backends/*/*.egg-info extensions/build extensions/*.egg-info
 	find core backends extensions tests tools -name __pycache__ -prune -exec rm -rf {} + -o -name '_kernels*.so' -exec rm -f {} +

@@ -8,13 +8,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import flambeau
+from flambeau.autograd import gradcheck
+from flambeau.conformance.categories.memory import SCRATCH
 from flambeau.conformance.families import DRAWS, SAMPLES
+from flambeau.conformance.operands import Draw
+from flambeau.conformance.reference import reference_device
+from flambeau.conformance.samples import VALUES, samples_of
+from flambeau.conformance.subject import placing
+from flambeau.conformance.suite import Suite
 from flambeau.dispatch.operator import operators
 
 #: kernels without samples of their own: who runs them
 INDIRECT = {
     "move": "the transfers of the device's cases",
-    "normal": "normal_",
     "class_loss_backward": "the gradient of class_loss",
     "recurrent_layer_backward": "the gradient of recurrent_layer",
 }
@@ -23,6 +32,55 @@ INDIRECT = {
 def test_there_are_samples_of_every_primitive():
     primitives = {name for name, op in operators.items() if op.kind in ("pointwise", "primitive")}
     assert primitives - SAMPLES.keys() - DRAWS.keys() == INDIRECT.keys()
+
+
+def test_there_are_samples_of_every_composite():
+    composites = {name for name, op in operators.items() if op.kind == "composite"}
+    composites.discard("module_gate")  # stands in the graph for the hooks of a module, and computes nothing
+    assert composites - SAMPLES.keys() - DRAWS.keys() == set()
+
+
+#: operators whose gradients are by intent others than those of what they compute
+CONVENTIONAL = {
+    "embedding": "rows may be left out, or their gradients scaled",
+    "index_copy_": "of repeated indices, each takes the gradient of the last",
+    "scatter_": "likewise",
+    "plane_put": "likewise",
+}
+DIFFERENTIABLE = sorted(
+    name
+    for name in SAMPLES.keys() - CONVENTIONAL.keys()
+    if operators[name].differentiable and operators[name].kind != "composite"
+)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_on_the_reference_are_finite_differences(name):
+    op, place = operators[name], placing(reference_device())
+    ordinary = [each for each in samples_of(name, Draw(flambeau.float64, 1)) if each.about == VALUES]
+    for sample in ordinary[:2]:
+        args = [place(each) for each in sample.args]
+        varied = [i for i, each in enumerate(args) if differentiable(op, i, each)]
+        if not varied:
+            continue
+
+        def call(*values, args=args, varied=varied):
+            filled = list(args)
+            for i, value in zip(varied, values, strict=True):
+                filled[i] = value
+            if op.mutates:
+                filled[0] = filled[0].clone()
+            result = op.function.run(*filled)
+            # The statistics that normalisation also returns are constants to autograd.
+            return filled[0] if op.mutates else result[0] if name in ("batch_norm_train", "row_norm") else result
+
+        assert gradcheck(call, tuple(args[i].requires_grad_() for i in varied), fast_mode=True)
+
+
+def differentiable(op, position, argument):
+    floating = isinstance(argument, flambeau.Tensor) and argument.dtype is flambeau.float64
+    claimed = op.joint is not None or op.parameters[position] in op.formulas
+    return floating and claimed and SCRATCH.get(op.name) != position
 
 
 def kit(folder, *arguments, path=""):
@@ -90,7 +148,7 @@ def test_what_it_says_when_it_cannot_begin(tmp_path):
 
 
 def test_it_fails_where_nothing_runs(tmp_path):
-    done = kit(tmp_path, "--device=cpu", "--operators=narrow")
+    done = kit(tmp_path, "--device=cpu", "--operators=t")
     assert done.returncode == 1 and "No kernel under test ran: nothing is proven." in done.stdout
 
 
@@ -106,3 +164,11 @@ def test_other_runs_of_pytest_neither_see_its_options_nor_load_it(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_documentation_names_every_category():
+    text = (Path(__file__).parents[2] / "docs/conformance.md").read_text()
+    suite = Suite("cpu")
+    titles = {each.category for each in suite.cases()}
+    unnamed = {each for each in titles if each not in text and not each.startswith("error: ")}
+    assert unnamed == set()

@@ -34,12 +34,12 @@ def tolerance(dtype: Dtype, ulps: float) -> float:
     return EPSILON[dtype] * (min(ulps, 4) if dtype in (float16, bfloat16) else ulps)
 
 
-def compare(got: Any, expected: Operand, device: Any, ulps: float, exacting: str = "") -> None:
+def compare(got: Any, expected: Any, device: Any, ulps: float, exacting: str = "") -> None:
     """A result must have the expected shape, dtype, device and values.
 
     Args:
         got: the result.
-        expected: what it should hold.
+        expected: what it should hold, or what it should be if it is no tensor.
         device: where it should be.
         ulps: how many units in the last place of the largest of them values may differ.
         exacting: ``"values"``: in their own last place instead; ``"signs"``: and signs of zeros count.
@@ -47,6 +47,8 @@ def compare(got: Any, expected: Operand, device: Any, ulps: float, exacting: str
     Raises:
         Fault: something differs.
     """
+    if not isinstance(expected, Operand):
+        return expect("a result that is", expected, got)
     if not isinstance(got, Tensor):
         raise Fault("a tensor", f"{type(got).__name__} {got!r:.60}")
     expect("a result on the device", str(device), str(got.device))

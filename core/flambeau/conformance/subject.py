@@ -65,6 +65,13 @@ def tensors_in(args: Any) -> list[Tensor]:
     return [one for each in args for one in tensors_in(each)] if isinstance(args, (list, tuple)) else []
 
 
+def results_in(result: Any) -> list[Any]:
+    """The tensors and Python numbers that a call gave, one after another."""
+    if isinstance(result, (list, tuple)):
+        return [one for each in result for one in results_in(each)]
+    return [] if result is None else [result]
+
+
 def _wide(dtype: Dtype) -> Dtype:
     return dtype if dtype.category < 2 else complex128 if dtype.is_complex else float64
 
@@ -85,7 +92,7 @@ class Subject(Place):
         super().__init__(dtype, suite)
         self.op = op
         self.ulps = ULPS.get(op.name, 32)
-        self._expected: dict[int, tuple[Sample, list[Operand]]] = {}
+        self._expected: dict[int, tuple[Sample, list[Any]]] = {}
 
     @cached_property
     def samples(self) -> list[Sample]:
@@ -133,30 +140,30 @@ class Subject(Place):
             return function.run(*args)
         return function(*args, **(kwargs or {}))
 
-    def run(self, sample: Sample, how: str = "contiguous") -> tuple[list[Tensor], list[Tensor]]:
+    def run(self, sample: Sample, how: str = "contiguous") -> tuple[list[Any], list[Tensor]]:
         """Results on the device under test, and the arguments that were tensors.
 
         An operator that writes into its arguments gives those.
         """
         convert = placing(self.device, how)
         args = [convert(each) for each in sample.args]
-        result = self.call(args, sample.kwargs)
+        result = self.call(args, {name: convert(each) for name, each in sample.kwargs.items()})
         inputs = tensors_in(args)
-        return (inputs if self.writes else tensors_in(result)), inputs
+        return (inputs if self.writes else results_in(result)), inputs
 
     @property
     def writes(self) -> bool:
         """Whether the operator writes into its arguments."""
         return self.op.mutates or self.op.name.endswith("_steps_")
 
-    def expected(self, sample: Sample) -> list[Operand]:
+    def expected(self, sample: Sample) -> list[Any]:
         """The results on the reference, computed wide."""
         found = self._expected.get(id(sample))
         if found is None:  # the sample is kept, so that no other one gets its id
             found = self._expected[id(sample)] = (sample, self._compute(sample))
         return found[1]
 
-    def _compute(self, sample: Sample) -> list[Operand]:
+    def _compute(self, sample: Sample) -> list[Any]:
         convert = placing(self.reference, wide=True)
         args = [convert(each) for each in sample.args]
         kwargs = {name: convert(each) for name, each in sample.kwargs.items()}
@@ -169,7 +176,10 @@ class Subject(Place):
         if self.writes:
             own = operands_in(sample.args)
             return [Operand(read(each), given.dtype) for each, given in zip(tensors_in(args), own, strict=True)]
-        return [Operand(read(each), self._narrow(each.dtype, named)) for each in tensors_in(result)]
+        return [
+            Operand(read(each), self._narrow(each.dtype, named)) if isinstance(each, Tensor) else each
+            for each in results_in(result)
+        ]
 
     def _narrow(self, wide: Dtype, named: Dtype) -> Dtype:
         """The dtype of a result that is of dtype ``wide`` where all is computed wide."""

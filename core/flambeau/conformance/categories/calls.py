@@ -8,6 +8,7 @@ import numpy as np
 
 from ...dtype import DTYPES
 from ...errors import FlambeauError, MissingKernelError
+from ...generator import default_generators
 from ..compare import Fault, compare
 from ..operands import Draw, Operand, bits, narrow, read
 from ..samples import DRAWS, Sample, faults_of, samples_of
@@ -95,14 +96,27 @@ _MEANING: Final = (
 
 
 def _draws(subject: Subject) -> bool:
-    return subject.kernel and subject.op.name in DRAWS
+    return subject.op.name in DRAWS
 
 
 def _drawn(subject: Subject, seed: int, offset: int, count: int = 500) -> Any:
     args, _ = DRAWS[subject.op.name](subject.draw, count)
     placed = [placing(subject.device)(each) for each in args]
+    if "seed" not in subject.op.parameters:
+        return _by_default_generator(subject, placed, seed, offset)
     result = subject.call([*placed, seed, offset])
     return placed[0] if subject.op.mutates else tensors_in(result)[0]
+
+
+def _by_default_generator(subject: Subject, args: list[Any], seed: int, offset: int) -> Any:
+    generator = default_generators[subject.device]
+    before = generator.clone_state()
+    generator.seed_, generator.offset = seed, offset
+    try:
+        function: Any = subject.op.function
+        return function(*args)
+    finally:
+        generator.seed_, generator.offset = before.seed_, before.offset
 
 
 @category("same seed", _MEANING, _draws)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ...tensor import Tensor
 from ..compare import Fault, compare, expect, shown
 from ..samples import Sample
 from ..subject import Subject
@@ -53,7 +52,7 @@ def said(sample: Sample, fault: Fault) -> Fault:
     return fault
 
 
-def compared(subject: Subject, sample: Sample, results: list[Tensor], exacting: str = "") -> None:
+def compared(subject: Subject, sample: Sample, results: list[Any], exacting: str = "") -> None:
     """Results must be those of the reference.
 
     Raises:

@@ -13,9 +13,9 @@ into its first argument that is the argument's new value.
 from __future__ import annotations
 
 from ..samples import DEFINITIONS, DRAWS, FAULTS, SAMPLES
-from . import drawing, indexing, layers, linalg, moving, order, pointwise, reduction, windows
+from . import composites, drawing, indexing, layers, linalg, moving, order, pointwise, reduction, windows
 
 __all__ = [
-    "DEFINITIONS", "DRAWS", "FAULTS", "SAMPLES", "drawing", "indexing", "layers", "linalg", "moving", "order", "pointwise",
+    "DEFINITIONS", "DRAWS", "FAULTS", "SAMPLES", "composites", "drawing", "indexing", "layers", "linalg", "moving", "order", "pointwise",
     "reduction", "windows",
 ]  # fmt: skip

@@ -107,3 +107,31 @@ def _permutation(draw: Draw, count: int) -> Drawn:
 def _drop(draw: Draw, count: int) -> Drawn:
     kept = Event("x is 0 or 1 / (1 - p)", lambda x: (x == 0) | (x == 2), 1)
     return (draw.of(np.ones(count)), 0.5), [_is(0, 0.5), kept]
+
+
+# ---------------------------------------------------------------- composites
+
+
+@draws("log_normal_")
+def _log_normal(draw: Draw, count: int) -> Drawn:
+    return (_zeros(draw, count), 1.0, 2.0), [_below(math.e, 0.5), Event("x >= 0", lambda x: x >= 0, 1)]
+
+
+@draws("random_")
+def _random(draw: Draw, count: int) -> Drawn:
+    return (_zeros(draw, count), 3, 7), [_is(n, 0.25) for n in range(3, 7)]
+
+
+@draws("bernoulli_")
+def _bernoulli_filled(draw: Draw, count: int) -> Drawn:
+    return (_zeros(draw, count), 0.25), [_is(1, 0.25), _BITS]
+
+
+@draws("normal")
+def _normal_around(draw: Draw, count: int) -> Drawn:
+    return (draw.of(np.ones(count)), 2.0), [_below(1, 0.5), _near(1, 2, math.erf(1 / math.sqrt(2)))]
+
+
+@draws("gumbel_softmax")
+def _gumbel_softmax(draw: Draw, count: int) -> Drawn:
+    return (draw.of(np.zeros((count, 2))), 1.0, True), [_is(1, 0.5), _BITS]
