@@ -26,6 +26,7 @@ import pluggy
 from .capabilities import CAPABILITIES
 from .dispatch.operator import Operator, operators, similar
 from .dispatch.override import Override
+from .dispatch.plans import reads_of
 from .dispatch.providers import KernelFamily, Provider, source_of
 from .dtype import (
     DTYPES,
@@ -218,7 +219,7 @@ def _override_fault(op: Operator, family: KernelFamily) -> str | None:
     if not op.binding.fixed:
         return f"kernels of operators with a fixed number of arguments, got one for {op.name!r}"
     known = (*op.binding.names, "result")
-    reads = op.reads(functools.partial(gradient[1], ())) if gradient else ()
+    reads = reads_of(functools.partial(gradient[1], ())) if gradient else ()
     unknown = [each for each in (*(gradient[0] if gradient else ()), *reads) if each not in known]
     if unknown:
         return f"gradients of {op.name!r} in terms of {', '.join(known)}, got {unknown[0]!r}"

