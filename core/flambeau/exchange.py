@@ -10,10 +10,10 @@ import numpy as np
 
 from .capabilities import current_accelerator, function, require
 from .device import device as Device
-from .dtype import bfloat16
+from .dtype import bfloat16, dtype as Dtype, from_numpy_dtype
 from .errors import ArgumentTypeError, AutogradError, DeviceError, ShapeError
 from .ops.conversion import host_array
-from .ops.creation import from_numpy
+from .ops.creation import over
 from .plugins import load_all, plugins
 from .storage import TypedStorage
 from .tensor import Storage, Tensor, shared_storage
@@ -237,6 +237,10 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     if isinstance(ext_tensor, Tensor):
         return cast(Tensor, cast(Any, ext_tensor).detach())
     if type(ext_tensor).__name__ == "PyCapsule":
+        if '"dltensor' not in repr(ext_tensor):
+            raise ShapeError(
+                "from_dlpack: this is no unused DLPack capsule; each is used once.\nMake another one with to_dlpack()."
+            )
         ext_tensor = _Capsule(ext_tensor)
     elif not hasattr(ext_tensor, "__dlpack__"):
         raise ArgumentTypeError(
@@ -248,7 +252,8 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
             raise DeviceError(f"No loaded backend imports DLPack device {ext_tensor.__dlpack_device__()}.")
         return cast(Tensor, take(ext_tensor))
     try:
-        return from_numpy(np.from_dlpack(ext_tensor))
+        array = np.from_dlpack(ext_tensor)  # read-only in older versions of NumPy, whatever the memory is
+        return over(array, cast(Dtype, from_numpy_dtype(array.dtype)))
     except ValueError as error:
         raise ShapeError(f"from_dlpack: {error}") from error
 

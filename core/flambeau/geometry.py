@@ -79,7 +79,7 @@ class Geometry:
         self.numel, self.ndim = math.prod(shape), len(shape)
         if max(self.numel, *shape, *strides, 0) > _LARGEST:
             raise ShapeError(
-                f"A tensor of shape {list(shape)} and strides {list(strides)} cannot be addressed: "
+                f"A tensor of shape {shown(list(shape))} and strides {shown(list(strides))} cannot be addressed:\n"
                 "sizes, strides and the number of elements stay below 2**63."
             )
         self.contiguous = _is_contiguous(shape, strides, self.numel)

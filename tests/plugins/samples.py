@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import flambeau as torch
 from flambeau.dispatch.operator import operators
+from flambeau.ops.random import _odds_dtype
 
 __all__ = ["arguments"]
 
@@ -21,13 +22,18 @@ def _mask(*shape):
     return _index(*shape).bool()
 
 
+def _wide(scratch):
+    """Scratch memory, which has at least single precision."""
+    return scratch if scratch.dtype.itemsize >= 4 else scratch.float()
+
+
 #: Canonical arguments, given v (makes a tensor of the dtype) and the dtype.
 CALLS = {
     "where": lambda v, d: (v(2, 3), v(2, 3), _mask(2, 3)),
     "pair_loss": lambda v, d: (v(2, 3), v(2, 3), "mse", "mean", 0.0),
     "pair_loss_backward": lambda v, d: (v(), v(2, 3), v(2, 3), "mse", "mean", 0.0),
-    "class_loss": lambda v, d: (v(4, 3), _index(4), None, v(5), True, "mean", -100),
-    "class_loss_backward": lambda v, d: (v(), v(4, 3), _index(4), None, v(5), True, "mean", -100),
+    "class_loss": lambda v, d: (v(4, 3), _index(4), None, _wide(v(5)), True, "mean", -100),
+    "class_loss_backward": lambda v, d: (v(), v(4, 3), _index(4), None, _wide(v(5)), True, "mean", -100),
     "copy_": lambda v, d: (v(2, 3), v(2, 3)),
     "fill_": lambda v, d: (v(2, 3), v()),
     "clone": lambda v, d: (v(3, 2).t(),),
@@ -51,7 +57,7 @@ CALLS = {
     "geometric_": lambda v, d: (v(4), -1.5, 0.0, 7, 0),
     "integers_": lambda v, d: (v(4), 0, 2, 7, 0),
     "bernoulli_number_": lambda v, d: (v(4), 1 << 31, 0, 7, 0),
-    "bernoulli_each_": lambda v, d: (v(4), v(4).fill_(0), 7, 0),
+    "bernoulli_each_": lambda v, d: (v(4), torch.zeros(4, dtype=_odds_dtype(v().key)), 7, 0),
     "bernoulli": lambda v, d: (v(4, 2).fill_(0), 7, 0),
     "poisson": lambda v, d: (v(4, 2), 7, 0),
     "multinomial": lambda v, d: (v(2, 4), 3, True, 7, 0),

@@ -35,15 +35,11 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     Raises:
         RuntimeError: the target is a leaf that requires grad, or a view of one.
     """
-    root = target if target.base is None else target.base
-    if isinstance(root.node, Leaf):
-        what = (
-            "a view of a leaf Variable that requires grad"
-            if root is not target
-            else "a leaf Variable that requires grad"
-        )
+    own = isinstance(target.node, Leaf)
+    if own or (target.base is not None and isinstance(target.base.node, Leaf)):
         raise AutogradError(
-            f"{what} is being used in an in-place operation ({op.name}, shape {list(target.shape)}).\n"
+            f"{'' if own else 'a view of '}a leaf Variable that requires grad is being used in an in-place operation "
+            f"({op.name}, shape {list(target.shape)}).\n"
             "Use the out-of-place form, or wrap the update in flambeau.no_grad()."
         )
     node = edge(target)

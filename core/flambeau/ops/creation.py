@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -363,11 +364,11 @@ def new_tensor(
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor that shares the memory of a NumPy array.
+    """A tensor that shares the memory of a NumPy array; one that may not be written is copied, with a warning.
 
     Raises:
         TypeError: the array's dtype has no counterpart, or its byte order is foreign.
-        ValueError: its strides are negative or no multiple of the element size.
+        ValueError: its strides are negative or no multiple of the element size, or it is not aligned.
 
     >>> import flambeau, numpy
     >>> flambeau.from_numpy(numpy.arange(3))
@@ -381,6 +382,20 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
             f"can't convert np.ndarray of type {array.dtype}. The only supported types are: "
             f"{', '.join(each.name for each in DTYPES if each is not bfloat16)}."
         )
+    if not array.flags.writeable:
+        warnings.warn("The array is read-only, so the tensor got a copy: writes to it stay its own.", stacklevel=2)
+        array = array.copy()
+    return over(array, dtype)
+
+
+def over(array: np.ndarray[Any, Any], dtype: Dtype) -> Tensor:
+    """A tensor over the memory of an array, which is written if the tensor is.
+
+    Raises:
+        ValueError: the array is laid out in a way that no tensor is.
+    """
+    if not array.flags.aligned:
+        raise ArgumentError("from_numpy: the array's elements are not aligned in memory.\nPass array.copy().")
     key = key_for(dtype, None)
     if array.flags.c_contiguous:
         return make(key, contiguous(array.shape), key.memory.from_numpy(array.reshape(-1), key.device, dtype))
@@ -399,7 +414,12 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """``data`` as a tensor, sharing its memory where dtype and device allow."""
-    if isinstance(data, np.ndarray) and device is None and from_numpy_dtype(data.dtype) is not None:
+    if (
+        isinstance(data, np.ndarray)
+        and device is None
+        and data.flags.writeable
+        and from_numpy_dtype(data.dtype) is not None
+    ):
         try:
             data = from_numpy(data)
         except ArgumentError:

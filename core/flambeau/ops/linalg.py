@@ -570,10 +570,9 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | 
             raise ShapeError(f"cross: no dimension of size 3 in input, got {list(self.shape)}.")
         dim = self.shape.index(3)
     at = axis(dim, self.ndim)
-    if self.shape[at] != 3 or other.shape[at] != 3:
+    if not self.ndim or not other.ndim or self.shape[at] != 3 or other.shape[at] != 3:
         raise ShapeError(
-            f"cross: inputs dimension {dim} must have length 3, got {self.shape[at]} and {other.shape[at]} "
-            f"in {list(self.shape)} and {list(other.shape)}."
+            f"cross: inputs dimension {dim} must have length 3, got {list(self.shape)} and {list(other.shape)}."
         )
     a = cast(Any, self).expand(shape).unbind(at)
     b = cast(Any, other).expand(shape).unbind(at)
