@@ -25,7 +25,7 @@ from .missing import missing_kernel
 from .plans import make_plan
 from .providers import Kernel, registry
 from .scope import Substitute, asking
-from .writes import before_write, device_mismatch, require_tensors, writable
+from .writes import before_write, device_mismatch, explained, writable
 
 __all__ = [
     "Declared",
@@ -363,13 +363,10 @@ def composite(
 
         @functools.wraps(body)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if op.overridden:
-                return _overridden(op, args, kwargs)
             try:
-                return body(*args, **kwargs)
-            except AttributeError:
-                require_tensors(op.name, body, args, kwargs)
-                raise
+                return _overridden(op, args, kwargs) if op.overridden else body(*args, **kwargs)
+            except AttributeError as error:
+                raise explained(error, op.name, body, args, kwargs) from None
 
         registry.overrides[op.name] = lambda on: setattr(op, "overridden", on)
         return publish(op, call, namespaces, method, dunders, inplace)

@@ -15,7 +15,7 @@ from .plans import reads_of
 if TYPE_CHECKING:
     from .operator import Operator
 
-__all__ = ["before_write", "device_mismatch", "require_tensors", "writable"]
+__all__ = ["before_write", "device_mismatch", "explained", "writable"]
 
 
 def writable(target: Tensor, name: str) -> None:
@@ -62,17 +62,15 @@ def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
     )
 
 
-def require_tensors(name: str, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Say which argument of a call that failed is no tensor, if one is to be.
-
-    Raises:
-        TypeError: the annotation is ``Tensor`` and the argument is something else.
-    """
+def explained(
+    error: AttributeError, name: str, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exception:
+    """What a call that failed is told: which argument is no tensor though its annotation is, or the error as it was."""
     signature = inspect.signature(body)
     for parameter, value in signature.bind(*args, **kwargs).arguments.items():
-        wanted = str(signature.parameters[parameter].annotation)
-        if wanted == "Tensor" and not isinstance(value, Tensor):
-            raise ArgumentTypeError(
+        if signature.parameters[parameter].annotation == "Tensor" and not isinstance(value, Tensor):
+            return ArgumentTypeError(
                 f"{name}() expects a Tensor as {parameter!r}, got {type(value).__name__}: {shown(value)}.\n"
                 "Convert it first with flambeau.tensor(...)."
-            ) from None
+            )
+    return error

@@ -174,11 +174,11 @@ def _whole(limit: Any) -> int:
 def _check_range(low: int, high: int, dtype: Dtype) -> None:
     if low >= high:
         raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if dtype.category < 2:
-        least, most = (0, 1) if dtype is bool_ else (int(np.iinfo(dtype.numpy).min), int(np.iinfo(dtype.numpy).max))
-        for name, value in (("from", low), ("to - 1", high - 1)):
-            if not least <= value <= most:
-                raise ShapeError(f"{name} is out of bounds for {dtype.name}: expected [{least}, {most}], got {value}.")
+    limits = np.iinfo(dtype.numpy if 0 < dtype.category < 2 else np.int64)
+    least, most = (0, 1) if dtype is bool_ else (int(limits.min), int(limits.max))
+    for name, value in (("from", low), ("to - 1", high - 1)):
+        if not least <= value <= most:
+            raise ShapeError(f"{name} is out of bounds for {dtype.name}: expected [{least}, {most}], got {value}.")
 
 
 @composite(namespaces=())
