@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau
-from flambeau.backend import Kernel, MissingKernelError, float32, make
+from flambeau.backend import Backend, Kernel, MissingKernelError, float32, make
 from flambeau.backends import register
 from flambeau.conformance.report import Report
 from flambeau.conformance.suite import Suite
@@ -499,6 +499,52 @@ def test_the_backend_that_does_everything_right_passes():
     assert [f"{each.case.id}: {each.detail}" for each in found if each.status == "failed"] == []
     assert report.problems() == []
     assert sum(each.status == "passed" for each in found) > 2900
+
+
+class Far(Good):
+    """A device whose memory NumPy cannot address: what it is given and what it gives are copies."""
+
+    class memory(Memory):
+        host = False
+
+        def to_numpy(self, handle, elements, dtype):
+            return np.array(super().to_numpy(handle, elements, dtype))
+
+        def from_numpy(self, array, device, dtype):
+            return (np.array(array), 0)
+
+
+class FarAndAliased(Far):
+    """Returns a view of its input, by a handle of its own."""
+
+    def kernels(self):
+        def clone(a):
+            return make(a.key, a.geometry, (a.memory[0], a.memory[1]))
+
+        return {**super().kernels(), "clone": Kernel(clone, DTYPES)}
+
+
+def test_a_device_with_memory_of_its_own():
+    found, report = outcomes(Far, [])
+    assert [f"{each.case.id}: {each.detail}" for each in found if each.status == "failed"] == []
+    assert report.problems() == []
+    found, _ = outcomes(FarAndAliased, ["clone"])
+    assert "clone-float32-result has its own memory" in {each.case.id for each in found if each.status == "failed"}
+
+
+def test_one_provider_of_several():
+    """It is preferred, its own kernels alone are looked at, and calls that it declines are not put to its account."""
+    small = Kernel(Good().pointwise(np.exp), FLOATS, predicate=lambda a: a.geometry.numel != 17)
+    second = Backend(name="second", device="subject", version="2.0", priority=-1, kernels={"exp": small})
+    with register(Good().backend("subject")), register(second):
+        suite = Suite("subject", "second")
+        assert {name for name, dtypes in suite.declared.items() if dtypes} == {"exp"}
+        found = {each.id: suite.run(each) for each in suite.cases()}
+        assert found["exp-float32-0-dim"].status == "passed"
+        assert {each.status for each in found.values()} == {"passed"}
+        second.kernels["exp"].predicate = lambda a: False
+        refused = suite.run(next(each for each in suite.cases() if each.category == "0-dim"))
+        assert (refused.status, refused.detail) == ("declined", "served by subject")
 
 
 def test_a_kernel_that_declines_every_call_is_reported():

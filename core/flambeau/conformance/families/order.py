@@ -70,8 +70,8 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 
 @samples("unique_of_all")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    for inverse in (False, True):
-        for counts in (False, True):
+    for inverse in (True, False):
+        for counts in (True, False):
             yield draw.of([3, 1, 2, 3, 1, 3, 0]), inverse, counts
     yield "empty", draw(0), True, True
     if draw.dtype.kind in "if":
