@@ -19,7 +19,7 @@ from .dtype import uint8
 from .errors import ArgumentTypeError, DeviceError, ShapeError
 from .geometry import contiguous
 from .key import devices, intern
-from .plugins import default_device
+from .plugins import default_device, some_default
 from .tensor import Tensor, make
 
 __all__ = ["Generator", "chosen", "default_generators"]
@@ -89,9 +89,9 @@ class Generator:
         return self.seed_ % _WORD
 
     def get_state(self) -> Tensor:
-        """Seed and position, as a uint8 tensor on the default device."""
+        """Seed and position, as a uint8 tensor on the default device (on this one, where there is no default)."""
         words = np.array([self.seed_, self.offset], np.int64).view(np.uint8)
-        key = intern(default_device(), dtype=uint8)
+        key = intern(some_default() or self.device, dtype=uint8)
         return make(key, contiguous((16,)), key.memory.from_numpy(words, key.device, uint8))
 
     def set_state(self, state: Tensor) -> Generator:

@@ -37,6 +37,7 @@ __all__ = [
     "plugins",
     "probe",
     "set_default_device",
+    "some_default",
 ]
 
 CORE_VERSION: Final = "0.1.0"
@@ -336,6 +337,14 @@ def load_all() -> list[Plugin]:
 def default_device() -> Device:
     """The device that factories use when none is given."""
     return Device(plugins.default())
+
+
+def some_default() -> Device | None:
+    """The default device, or None if nothing offers one: a device may be installed alone."""
+    try:
+        return default_device()
+    except DeviceError:
+        return None
 
 
 _default_keys: Final[dict[Dtype, Key]] = {}

@@ -18,7 +18,7 @@ from .dtype import default, int64, of_scalar
 from .errors import ArgumentError
 from .layout import strided
 from .ops.conversion import values
-from .plugins import default_device
+from .plugins import some_default
 from .tensor import Tensor
 
 __all__ = ["METHODS", "get_printoptions", "printoptions", "set_printoptions"]
@@ -171,7 +171,7 @@ def text(array: np.ndarray[Any, Any], indent: int = 0) -> str:
 def _suffixes(self: Tensor) -> list[str]:
     """What is remarkable about a tensor beside its numbers."""
     found = []
-    if self.device is not default_device():
+    if self.device is not some_default():
         found.append(f"device={str(self.device)!r}")
     dtype, empty = self.dtype, not self.geometry.numel
     if empty and self.ndim != 1:

@@ -12,6 +12,7 @@ from flambeau.backend import Backend, Kernel, MissingKernelError, float32, make
 from flambeau.backends import register
 from flambeau.conformance.report import Report
 from flambeau.conformance.suite import Suite
+from flambeau.plugins import plugins
 
 from .good import DTYPES, FLOATS, Good, Memory
 
@@ -530,6 +531,17 @@ def test_a_device_with_memory_of_its_own():
     assert report.problems() == []
     found, _ = outcomes(FarAndAliased, ["clone"])
     assert "clone-float32-result has its own memory" in {each.case.id for each in found if each.status == "failed"}
+
+
+def test_a_device_that_is_installed_alone(monkeypatch):
+    """Nothing offers a default device then, which must matter to nobody who names one."""
+
+    def nothing():
+        raise flambeau.backend.DeviceError("A tensor needs a device.")
+
+    monkeypatch.setattr(plugins, "default", nothing)
+    found, _ = outcomes(Good, ["device"])
+    assert [f"{each.case.id}: {each.detail}" for each in found if each.status != "passed"] == []
 
 
 def test_one_provider_of_several():

@@ -9,20 +9,16 @@ import copy
 import io
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 
-from ...device import device as Device
 from ...dispatch.providers import registry
 from ...dtype import bfloat16
-from ...errors import DeviceError
 from ...generator import Generator
 from ...key import intern
 from ...ops.creation import empty, tensor, zeros
 from ...ops.random import rand
-from ...plugins import default_device, set_default_device
 from ...serialization import load, save
 from ...tensor import Tensor
 from ..compare import Fault, expect
@@ -192,21 +188,6 @@ def _drawn(here: Place, generator: Generator, count: int = 100) -> bytes:
     return bits(rand(count, dtype=here.dtype, device=here.device, generator=generator))
 
 
-@contextmanager
-def _some_default(device: Device) -> Iterator[None]:
-    """States of generators are tensors on the default device: let there be one."""
-    try:
-        default_device()
-    except DeviceError:
-        set_default_device(device)
-        try:
-            yield
-        finally:
-            set_default_device(None)
-    else:
-        yield
-
-
 @_category("reseed", "A seed starts the stream over; the drawing kernel must not keep a state of its own.", _draws)
 def _(here: Place) -> None:
     generator = Generator(here.device).manual_seed(7)
@@ -225,10 +206,9 @@ def _(here: Place) -> None:
 def _(here: Place) -> None:
     generator, other = Generator(here.device).manual_seed(7), Generator(here.device).manual_seed(9)
     _drawn(here, generator)
-    with _some_default(here.device):
-        state = generator.get_state()
-        first = _drawn(here, generator)
-        _drawn(here, other)
-        again = _drawn(here, generator.set_state(state))
+    state = generator.get_state()
+    first = _drawn(here, generator)
+    _drawn(here, other)
+    again = _drawn(here, generator.set_state(state))
     if first != again:
         raise Fault("the same numbers from the same state", "others")
