@@ -6,6 +6,8 @@ import functools
 import hashlib
 import importlib
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +15,11 @@ import flambeau
 
 from .cache import default_root, exclusive, replace_text
 
-__all__ = ["include_paths"]
+__all__ = ["include_paths", "includes_pybind11"]
 
 INCLUDE: Final = Path(__file__).parent / "include"
 _CORE: Final = Path(flambeau.__file__).parent
+_INCLUDED: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<(pybind11/[^>]+)>|"([^"]+)")', re.MULTILINE)
 #: What the declarations are written from.
 _DECLARATIONS: Final = ("ops", "nn/functional.py", "bind.py")
 
@@ -60,3 +63,23 @@ def _declarations() -> list[Path]:
         path = _CORE / each
         found.extend(sorted(path.glob("*.py")) if path.is_dir() else [path])
     return found
+
+
+def includes_pybind11(sources: Sequence[str], include_paths: Sequence[str]) -> bool:
+    """Whether a source, or a header of the user that it includes, includes one of pybind11's."""
+    pending, seen = list(sources), set(sources)
+    while pending:
+        path = pending.pop()
+        try:
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        for real, quoted in _INCLUDED.findall(text):
+            if real or quoted.startswith("pybind11/"):
+                return True
+            for folder in (os.path.dirname(path), *include_paths):
+                header = os.path.normpath(os.path.join(folder, quoted))
+                if header not in seen and not header.startswith(str(INCLUDE)) and os.path.exists(header):
+                    seen.add(header)
+                    pending.append(header)
+    return False

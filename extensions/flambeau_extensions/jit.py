@@ -11,19 +11,17 @@ import importlib
 import importlib.machinery
 import importlib.util
 import os
-import re
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from . import toolchain
 from .cache import Cache, Dependency, Record, default_root, digest_file, evict, exclusive, stamp
-from .headers import INCLUDE, include_paths
+from .headers import include_paths, includes_pybind11
 
 __all__ = ["load", "load_inline"]
 
@@ -45,7 +43,6 @@ _SYSTEM: Final = (
     "/Applications/",
     os.path.join(sys.base_prefix, "include") + os.sep,
 )
-_INCLUDED: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<(pybind11/[^>]+)>|"([^"]+)")', re.MULTILINE)
 
 
 class Request(NamedTuple):
@@ -282,26 +279,6 @@ def _absent(request: Request, own: Sequence[Dependency]) -> list[str]:
             name = os.path.relpath(each.path, holder)
             found += [os.path.join(folder, name) for folder in folders[: folders.index(holder)]]
     return found
-
-
-def includes_pybind11(sources: Sequence[str], include_paths: Sequence[str]) -> bool:
-    """Whether a source, or a header of the user that it includes, includes one of pybind11's."""
-    pending, seen = list(sources), set(sources)
-    while pending:
-        path = pending.pop()
-        try:
-            text = Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        for real, quoted in _INCLUDED.findall(text):
-            if real or quoted.startswith("pybind11/"):
-                return True
-            for folder in (os.path.dirname(path), *include_paths):
-                header = os.path.normpath(os.path.join(folder, quoted))
-                if header not in seen and not header.startswith(str(INCLUDE)) and os.path.exists(header):
-                    seen.add(header)
-                    pending.append(header)
-    return False
 
 
 def _import(request: Request, record: Record) -> Any:

@@ -104,15 +104,15 @@ struct call_guard {
 class Extras {
  public:
   Extras(flambeau::Function& function, size_t first) : function_(function), next_(first) {}
-  void take(const arg& each) { parameter().name = each.name; }
-  void take(const arg_v& each) {
+  FLAMBEAU_COLD void take(const arg& each) { parameter().name = each.name; }
+  FLAMBEAU_COLD void take(const arg_v& each) {
     flambeau::Parameter& next = parameter();
     next.name = each.name;
     next.otherwise = each.otherwise;
   }
-  void take(const char* text) { function_.about = text; }
-  void take(const std::string& text) { function_.about = text; }
-  void take(call_guard<gil_scoped_release>) { function_.release_gil = true; }
+  FLAMBEAU_COLD void take(const char* text) { function_.about = text; }
+  FLAMBEAU_COLD void take(const std::string& text) { function_.about = text; }
+  FLAMBEAU_COLD void take(call_guard<gil_scoped_release>) { function_.release_gil = true; }
 
  private:
   flambeau::Parameter& parameter() {
@@ -126,14 +126,14 @@ class Extras {
 };
 
 template <typename... E>
-void apply(flambeau::Function& function, size_t first, const E&... extras) {
+FLAMBEAU_COLD void apply(flambeau::Function& function, size_t first, const E&... extras) {
   Extras taken(function, first);
   int each[] = {0, (taken.take(extras), 0)...};
   (void)each;
 }
 
 // Adds a function to a module or class; another one of the same name becomes an overload.
-inline void add(PyObject* place, std::unique_ptr<flambeau::Function> function, bool method, PyObject* module,
+FLAMBEAU_COLD inline void add(PyObject* place, std::unique_ptr<flambeau::Function> function, bool method, PyObject* module,
                 PyObject* owner) {
   const std::string name = function->name;
   Object before = owner ? Object::borrowed(PyDict_GetItemString(owner, name.c_str())) : Object();
@@ -157,7 +157,7 @@ class module_ : public object {
   explicit module_(Object module) : object(std::move(module)) {}
 
   template <typename F, typename... E>
-  module_& def(const char* name, F&& target, const E&... extras) {
+  FLAMBEAU_COLD module_& def(const char* name, F&& target, const E&... extras) {
     auto function = flambeau::to_function(name, std::forward<F>(target));
     apply(*function, 0, extras...);
     Object own = flambeau::checked(PyObject_GetAttrString(ptr(), "__name__"));
@@ -246,21 +246,21 @@ class class_ : public object {
 
   // Methods: members, or functions whose first parameter is the object.
   template <typename F, typename... E>
-  class_& def(const char* name, F&& target, const E&... extras) {
+  FLAMBEAU_COLD class_& def(const char* name, F&& target, const E&... extras) {
     return add_method(method(name, std::forward<F>(target)), extras...);
   }
   template <typename... A, typename... E>
-  class_& def(init_types<A...>, const E&... extras) {
+  FLAMBEAU_COLD class_& def(init_types<A...>, const E&... extras) {
     return add_method(flambeau::make_function<void, Fresh, A...>("__init__", [](Fresh self, A... arguments) {
       construct(self, std::make_shared<T>(std::forward<A>(arguments)...));
     }), extras...);
   }
   template <typename F, typename... E>
-  class_& def(init_factory<F> factory, const E&... extras) {
+  FLAMBEAU_COLD class_& def(init_factory<F> factory, const E&... extras) {
     return add_method(Factory<decltype(&F::operator())>::function(std::move(factory.make)), extras...);
   }
   template <typename F, typename... E>
-  class_& def_static(const char* name, F&& target, const E&... extras) {
+  FLAMBEAU_COLD class_& def_static(const char* name, F&& target, const E&... extras) {
     auto function = flambeau::to_function(name, std::forward<F>(target));
     apply(*function, 0, extras...);
     Object exposed = flambeau::Function::expose(std::move(function), nullptr);
@@ -269,21 +269,21 @@ class class_ : public object {
   }
 
   template <typename V, typename... E>
-  class_& def_readwrite(const char* name, V T::*member, const E&... extras) {
+  FLAMBEAU_COLD class_& def_readwrite(const char* name, V T::*member, const E&... extras) {
     return property(name, reader(member), flambeau::make_function<void, T&, V>(name, [member](T& self, V value) {
       self.*member = std::move(value);
     }), extras...);
   }
   template <typename V, typename... E>
-  class_& def_readonly(const char* name, V T::*member, const E&... extras) {
+  FLAMBEAU_COLD class_& def_readonly(const char* name, V T::*member, const E&... extras) {
     return property(name, reader(member), nullptr, extras...);
   }
   template <typename F, typename... E>
-  class_& def_property_readonly(const char* name, F&& get, const E&... extras) {
+  FLAMBEAU_COLD class_& def_property_readonly(const char* name, F&& get, const E&... extras) {
     return property(name, method(name, std::forward<F>(get)), nullptr, extras...);
   }
   template <typename F, typename G, typename... E>
-  class_& def_property(const char* name, F&& get, G&& set, const E&... extras) {
+  FLAMBEAU_COLD class_& def_property(const char* name, F&& get, G&& set, const E&... extras) {
     return property(name, method(name, std::forward<F>(get)), method(name, std::forward<G>(set)), extras...);
   }
 
@@ -291,23 +291,23 @@ class class_ : public object {
   using FunctionPtr = std::unique_ptr<flambeau::Function>;
 
   template <typename R, typename C, typename... A>
-  static FunctionPtr method(const char* name, R (C::*member)(A...)) {
+  FLAMBEAU_COLD static FunctionPtr method(const char* name, R (C::*member)(A...)) {
     return flambeau::make_function<R, T&, A...>(name, [member](T& self, A... a) -> R {
       return (self.*member)(std::forward<A>(a)...);
     });
   }
   template <typename R, typename C, typename... A>
-  static FunctionPtr method(const char* name, R (C::*member)(A...) const) {
+  FLAMBEAU_COLD static FunctionPtr method(const char* name, R (C::*member)(A...) const) {
     return flambeau::make_function<R, const T&, A...>(name, [member](const T& self, A... a) -> R {
       return (self.*member)(std::forward<A>(a)...);
     });
   }
   template <typename F>
-  static FunctionPtr method(const char* name, F&& target) {
+  FLAMBEAU_COLD static FunctionPtr method(const char* name, F&& target) {
     return flambeau::to_function(name, std::forward<F>(target));
   }
   template <typename V>
-  static FunctionPtr reader(V T::*member) {
+  FLAMBEAU_COLD static FunctionPtr reader(V T::*member) {
     return flambeau::make_function<V, const T&>("get", [member](const T& self) -> V { return self.*member; });
   }
 
@@ -315,7 +315,7 @@ class class_ : public object {
   struct Factory;
   template <typename C, typename R, typename... A>
   struct Factory<R (C::*)(A...) const> {
-    static FunctionPtr function(C make) {
+    FLAMBEAU_COLD static FunctionPtr function(C make) {
       return flambeau::make_function<void, Fresh, A...>("__init__", [make](Fresh self, A... arguments) {
         construct(self, to_shared(make(std::forward<A>(arguments)...)));
       });
@@ -325,18 +325,18 @@ class class_ : public object {
   static void construct(Fresh self, std::shared_ptr<T> value) { self.instance->value = std::move(value); }
 
   template <typename... E>
-  class_& add_method(FunctionPtr function, const E&... extras) {
+  FLAMBEAU_COLD class_& add_method(FunctionPtr function, const E&... extras) {
     function->parameters[0].name = "self";
     apply(*function, 1, extras...);
     PyTypeObject* type = reinterpret_cast<PyTypeObject*>(ptr());
     add(ptr(), std::move(function), true, nullptr, Object::borrowed(type->tp_dict).get());
     return *this;
   }
-  static Object accessor(FunctionPtr function) {
+  FLAMBEAU_COLD static Object accessor(FunctionPtr function) {
     return function ? flambeau::Function::expose(std::move(function), nullptr) : Object::borrowed(Py_None);
   }
   template <typename... E>
-  class_& property(const char* name, FunctionPtr get, FunctionPtr set, const E&... extras) {
+  FLAMBEAU_COLD class_& property(const char* name, FunctionPtr get, FunctionPtr set, const E&... extras) {
     apply(*get, 1, extras...);
     const std::string about = get->about;
     Object pair[] = {accessor(std::move(get)), accessor(std::move(set))};
@@ -353,7 +353,7 @@ class class_ : public object {
   }
   static void* upcast(T* value, void*) { return value; }
 
-  static Object create(const module_& scope, const char* name, const char* doc = "") {
+  FLAMBEAU_COLD static Object create(const module_& scope, const char* name, const char* doc = "") {
     using flambeau::Bound;
     flambeau::ClassRecord& record = Bound<T>::record;
     Object module = flambeau::attribute(scope.ptr(), "__name__");
@@ -433,7 +433,7 @@ struct Caster<pybind11::Fresh> : ValueCaster<pybind11::Fresh> {
 #define FLAMBEAU_TEXT_(name) #name
 #define FLAMBEAU_TEXT(name) FLAMBEAU_TEXT_(name)
 #define FLAMBEAU_MODULE_(name, variable)                                                                     \
-  static void flambeau_define_##name(::pybind11::module_&);                                                  \
+  FLAMBEAU_COLD static void flambeau_define_##name(::pybind11::module_&);                                                \
   PyMODINIT_FUNC PyInit_##name();                                                                            \
   PyMODINIT_FUNC PyInit_##name() {                                                                           \
     static PyModuleDef definition = {PyModuleDef_HEAD_INIT, #name, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr}; \

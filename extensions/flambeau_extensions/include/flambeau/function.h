@@ -37,7 +37,7 @@ struct Function {
   std::unique_ptr<Function> next;
   PyMethodDef method = {};
 
-  std::string signature() const {
+  FLAMBEAU_COLD std::string signature() const {
     std::string text = name + "(";
     for (const Parameter& each : parameters) {
       if (&each != &parameters[0]) text += ", ";
@@ -48,7 +48,7 @@ struct Function {
   }
 
   // What help() shows; for a single function, inspect.signature() too.
-  void describe() {
+  FLAMBEAU_COLD void describe() {
     doc.clear();
     if (!next) {
       doc = name + "(";
@@ -67,7 +67,7 @@ struct Function {
   }
 
   // The Python object; it keeps the function alive.
-  static Object expose(std::unique_ptr<Function> function, PyObject* module) {
+  FLAMBEAU_COLD static Object expose(std::unique_ptr<Function> function, PyObject* module) {
     Function* raw = function.get();
     raw->method = {raw->name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
                    METH_FASTCALL | METH_KEYWORDS, nullptr};
@@ -92,7 +92,7 @@ struct Function {
   static constexpr const char* kCapsule = "flambeau.function";
   enum { kMost = 32 };
 
-  static std::string representation(PyObject* object) {
+  FLAMBEAU_COLD static std::string representation(PyObject* object) {
     Object text(PyObject_Repr(object));
     return text_of(text.get());
   }
@@ -131,7 +131,7 @@ struct Function {
     return nullptr;
   }
 
-  static std::string shown(PyObject* object) {
+  FLAMBEAU_COLD static std::string shown(PyObject* object) {
     std::string text = representation(object);
     if (text.size() > 60) text = text.substr(0, 57) + "...";
     return std::string(Py_TYPE(object)->tp_name) + ": " + text;
@@ -225,7 +225,7 @@ struct Invoker {
 
 // A Function around anything that can be called with (A...) and returns R.
 template <typename R, typename... A, typename Target>
-std::unique_ptr<Function> make_function(const char* name, Target target) {
+FLAMBEAU_COLD std::unique_ptr<Function> make_function(const char* name, Target target) {
   static_assert(sizeof...(A) <= 32, "functions of more than 32 arguments are not bound");
   std::unique_ptr<Function> function(new Function);
   function->name = name;
@@ -245,7 +245,7 @@ struct Signature : Signature<decltype(&F::operator())> {};
 template <typename R, typename... A>
 struct Signature<R (*)(A...)> {
   template <typename Target>
-  static std::unique_ptr<Function> make(const char* name, Target target) {
+  FLAMBEAU_COLD static std::unique_ptr<Function> make(const char* name, Target target) {
     return make_function<R, A...>(name, std::move(target));
   }
 };
@@ -255,7 +255,7 @@ template <typename C, typename R, typename... A>
 struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
 
 template <typename F>
-std::unique_ptr<Function> to_function(const char* name, F&& target) {
+FLAMBEAU_COLD std::unique_ptr<Function> to_function(const char* name, F&& target) {
   using Target = typename std::decay<F>::type;
   return Signature<Target>::make(name, Target(std::forward<F>(target)));
 }

@@ -45,7 +45,7 @@ std::string printed(const T& value) {
 }
 
 // The parts of a message in a row; or, as in printf, one in the place of each conversion of the first.
-inline std::string joined(const std::vector<std::string>& parts) {
+FLAMBEAU_COLD inline std::string joined(const std::vector<std::string>& parts) {
   if (parts.empty()) return "";
   const std::string& pattern = parts[0];
   std::string text;
@@ -63,12 +63,12 @@ inline std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-[[noreturn]] inline void fail(const char* file, int line, const char* otherwise, const std::vector<std::string>& parts) {
+[[noreturn]] FLAMBEAU_COLD inline void fail(const char* file, int line, const char* otherwise, const std::vector<std::string>& parts) {
   throw Error(parts.empty() ? otherwise : joined(parts), file, line);
 }
 
 template <typename... Parts>
-std::vector<std::string> parts(const Parts&... each) {
+FLAMBEAU_COLD std::vector<std::string> parts(const Parts&... each) {
   return std::vector<std::string>{printed(each)...};
 }
 

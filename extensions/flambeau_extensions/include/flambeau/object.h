@@ -11,6 +11,13 @@
 #include <string>
 #include <utility>
 
+// Runs once or when something goes wrong: compiled for size, which takes half of the time.
+#if defined(__GNUC__)
+#define FLAMBEAU_COLD __attribute__((cold))
+#else
+#define FLAMBEAU_COLD
+#endif
+
 namespace flambeau {
 
 // A strong reference.
@@ -43,7 +50,7 @@ class Object {
   PyObject* p_;
 };
 
-inline std::string text_of(PyObject* object) {
+FLAMBEAU_COLD inline std::string text_of(PyObject* object) {
   Object text(object ? PyObject_Str(object) : nullptr);
   const char* found = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (found) return found;
@@ -55,7 +62,7 @@ inline std::string text_of(PyObject* object) {
 class Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
-  Error(const std::string& message, const char* file, int line)
+  FLAMBEAU_COLD Error(const std::string& message, const char* file, int line)
       : message_(message + "\n(at " + file + ":" + std::to_string(line) + ")") {}
   const char* what() const noexcept override { return message_.c_str(); }
 
@@ -66,7 +73,7 @@ class Error : public std::exception {
 // A Python exception on its way through C++; at the border it becomes the same Python exception again.
 class PythonError : public Error {
  public:
-  PythonError() : Error(std::string()), value_(raised()) {
+  FLAMBEAU_COLD PythonError() : Error(std::string()), value_(raised()) {
     message_ = std::string(Py_TYPE(value_.get())->tp_name) + ": " + text_of(value_.get());
   }
   void restore() const { raise(value_); }
@@ -96,7 +103,7 @@ class PythonError : public Error {
 };
 
 // Sets the Python error that corresponds to the C++ exception being handled.
-inline void set_python_error() noexcept {
+FLAMBEAU_COLD inline void set_python_error() noexcept {
   try {
     throw;
   } catch (const PythonError& error) {

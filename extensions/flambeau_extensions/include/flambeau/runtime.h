@@ -11,7 +11,7 @@ namespace flambeau {
 class Slot {
  public:
   Slot() : offset_(0) {}
-  Slot(const Object& type, const char* name) {
+  FLAMBEAU_COLD Slot(const Object& type, const char* name) {
     Object found = attribute(type.get(), name);
     if (Py_TYPE(found.get()) != &PyMemberDescr_Type) {
       throw Error(std::string("flambeau keeps ") + name + " elsewhere than this extension expects.\nBuild it again.");
@@ -55,15 +55,19 @@ class Runtime {
     for (Kind* each : kinds_) {
       if (each->key.get() == key) return *(last_ = each);
     }
+    return *(last_ = read_kind(key));
+  }
+
+  FLAMBEAU_COLD Kind* read_kind(PyObject* key) {
     Object dtype = attribute(key, "dtype"), device = attribute(key, "device");
     Object layout = attribute(attribute(key, "layout").get(), "name");
     bool host = PyObject_IsTrue(attribute(attribute(key, "memory").get(), "host").get()) == 1;
     kinds_.push_back(new Kind{Object::borrowed(key), attribute(key, "address"), scalar_type(dtype.get()),
                               at::Device(text_of(device.get())), host, text_of(layout.get()) == "strided"});
-    return *(last_ = kinds_.back());
+    return kinds_.back();
   }
 
-  at::ScalarType scalar_type(PyObject* dtype) {
+  FLAMBEAU_COLD at::ScalarType scalar_type(PyObject* dtype) {
     const std::string name = text_of(attribute(dtype, "name").get());
     for (int i = 0; i < 16; ++i) {
       if (name == at::info(at::ScalarType(i)).name) return at::ScalarType(i);
@@ -78,7 +82,7 @@ class Runtime {
   }
 
  private:
-  Runtime() {
+  FLAMBEAU_COLD Runtime() {
     torch = checked(PyImport_ImportModule("flambeau"));
     Object module = checked(PyImport_ImportModule("flambeau.tensor"));
     Object version = attribute(module.get(), "ABI_VERSION");
@@ -188,7 +192,7 @@ struct Operator {
   }
 
  private:
-  PyObject* find() const {
+  FLAMBEAU_COLD PyObject* find() const {
     Runtime& runtime = Runtime::get();
     const Object place = where == 't'   ? runtime.torch
                          : where == 'm' ? runtime.tensor

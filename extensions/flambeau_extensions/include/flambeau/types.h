@@ -213,7 +213,7 @@ class ArrayRef {
   template <size_t N>
   ArrayRef(const T (&values)[N]) : data_(values), size_(N) {}
   // Valid until the end of the full expression, which is what a call needs.
-  ArrayRef(const std::initializer_list<T>& values) : data_(values.begin()), size_(values.size()) {}
+  ArrayRef(const std::initializer_list<T>& values) : data_(nullptr), size_(values.size()) { data_ = values.begin(); }
 
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
