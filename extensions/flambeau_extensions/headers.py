@@ -15,7 +15,7 @@ import flambeau
 
 from .cache import default_root, exclusive, replace_text
 
-__all__ = ["include_paths", "includes_pybind11"]
+__all__ = ["include_paths", "includes_pybind11", "pybind11_flags"]
 
 INCLUDE: Final = Path(__file__).parent / "include"
 _CORE: Final = Path(flambeau.__file__).parent
@@ -46,7 +46,7 @@ def _operators(root: str) -> str:
     for path in (*_declarations(), Path(__file__).with_name("operators.py")):
         status = path.stat()
         facts.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    folder = Path(root, f"operators-{facts.hexdigest()[:16]}")
+    folder = Path(root, "operators", facts.hexdigest()[:16])
     target = folder / "flambeau"
     if not (target / "methods.h").exists():
         with exclusive(target):
@@ -63,6 +63,23 @@ def _declarations() -> list[Path]:
         path = _CORE / each
         found.extend(sorted(path.glob("*.py")) if path.is_dir() else [path])
     return found
+
+
+def pybind11_flags() -> list[str]:
+    """The flags with which extensions are bound by pybind11.
+
+    Raises:
+        ModuleNotFoundError: it is not installed.
+    """
+    try:
+        pybind11 = importlib.import_module("pybind11")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "A source includes pybind11's headers, or use_pybind11=True was given, and pybind11 is not installed.\n"
+            "Install it: pip install pybind11",
+            name=error.name,
+        ) from error
+    return ["-DFLAMBEAU_PYBIND11", f"-I{pybind11.get_include()}"]
 
 
 def includes_pybind11(sources: Sequence[str], include_paths: Sequence[str]) -> bool:

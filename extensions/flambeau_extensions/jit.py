@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from . import toolchain
 from .cache import Cache, Dependency, Record, default_root, digest_file, evict, exclusive, stamp
-from .headers import include_paths, includes_pybind11
+from .headers import include_paths, includes_pybind11, pybind11_flags
 
 __all__ = ["load", "load_inline"]
 
@@ -58,6 +58,7 @@ class Request(NamedTuple):
     include_paths: tuple[str, ...]
     folder: str | None
     cuda: bool
+    pybind11: bool
     python_module: bool
     environment: tuple[str | None, ...]
 
@@ -182,9 +183,9 @@ def _request(
     if cuda is None:
         cuda = any(toolchain.language_of(each) == "CUDA" for each in (*sources, *(file for file, _ in texts)))
     return Request(
-        name, sources, texts, tuple(cflags or ()) + (("-DFLAMBEAU_PYBIND11",) if pybind11 else ()),
+        name, sources, texts, tuple(cflags or ()),
         tuple(cuda_cflags or ()), tuple(ldflags or ()), tuple(map(os.path.abspath, includes or ())),
-        None if folder is None else os.fspath(folder), cuda, python_module, tuple(map(os.environ.get, _ENVIRONMENT)),
+        None if folder is None else os.fspath(folder), cuda, pybind11, python_module, tuple(map(os.environ.get, _ENVIRONMENT)),
     )  # fmt: skip
 
 
@@ -244,8 +245,8 @@ def _build(request: Request, cache: Cache, key: str, verbose: bool, keep: bool) 
         (workspace / name).write_text(text, encoding="utf-8")
     names = [*request.sources, *(name for name, _ in request.texts)]
     cflags = [*request.cflags, *(["-include", "torch/extension.h"] if request.texts else [])]
-    if includes_pybind11([str(workspace / each) for each in names], request.include_paths):
-        cflags.append("-DFLAMBEAU_PYBIND11")
+    if request.pybind11 or includes_pybind11([str(workspace / each) for each in names], request.include_paths):
+        cflags += pybind11_flags()
     job = compile_.Job(
         name=request.name, sources=names, cflags=cflags, cuda_cflags=list(request.cuda_cflags),
         ldflags=list(request.ldflags), include_paths=[*request.include_paths, *include_paths()], cuda=request.cuda,
@@ -270,15 +271,15 @@ def _build(request: Request, cache: Cache, key: str, verbose: bool, keep: bool) 
 
 
 def _absent(request: Request, own: Sequence[Dependency]) -> list[str]:
-    """Files that the compiler would have read instead of others, had they existed."""
-    folders = [*{os.path.dirname(each): None for each in request.sources}, *request.include_paths, *include_paths()]
-    found = []
+    """Files that do not exist, and that the compiler might read instead of others if they did."""
+    folders = {*map(os.path.dirname, request.sources), *request.include_paths, *include_paths()}
+    found = set()
     for each in own:
-        holders = [folder for folder in folders if each.path.startswith(folder + os.sep)]
-        for holder in holders[:1]:
-            name = os.path.relpath(each.path, holder)
-            found += [os.path.join(folder, name) for folder in folders[: folders.index(holder)]]
-    return found
+        for holder in folders:
+            if each.path.startswith(holder + os.sep):
+                name = os.path.relpath(each.path, holder)
+                found |= {os.path.join(folder, name) for folder in folders}
+    return sorted(path for path in found if not os.path.exists(path))
 
 
 def _import(request: Request, record: Record) -> Any:

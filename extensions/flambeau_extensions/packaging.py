@@ -13,7 +13,7 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 
 from . import compile
-from .headers import include_paths, includes_pybind11
+from .headers import include_paths, includes_pybind11, pybind11_flags
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension"]
 
@@ -99,7 +99,7 @@ class BuildExtension(build_ext):
         macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in ext.define_macros]
         macros += [f"-U{name}" for name in ext.undef_macros]
         if includes_pybind11(sources, own):
-            macros.append("-DFLAMBEAU_PYBIND11")
+            macros += pybind11_flags()
         libraries = [f"-L{os.path.abspath(each)}" for each in ext.library_dirs]
         libraries += [f"-Wl,-rpath,{each}" for each in ext.runtime_library_dirs]
         libraries += [os.path.abspath(each) for each in ext.extra_objects]

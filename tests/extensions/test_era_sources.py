@@ -101,12 +101,16 @@ def test_accessors_follow_strides(cell):
 
 
 def test_checks_become_exceptions_with_file_and_line(cell):
-    line = next(i for i, text in enumerate((SOURCES / "multiplier.cpp").read_text().splitlines(), 1) if "a matrix" in text)
+    line = next(
+        i for i, text in enumerate((SOURCES / "multiplier.cpp").read_text().splitlines(), 1) if "a matrix" in text
+    )
     with pytest.raises(RuntimeError, match=rf"^expected a matrix\n\(at .*multiplier\.cpp:{line}\)$"):
         cell.trace_of(flambeau.ones(3))
     with pytest.raises(RuntimeError, match=r"^x must be contiguous\n\(at .*multiplier\.cpp:\d+\)$"):
         cell.running_sum(flambeau.ones(2, 3).t())
-    with pytest.raises(RuntimeError, match=r"^\"running_sum\" not implemented for 'Bool'\n\(at .*multiplier\.cpp:\d+\)$"):
+    with pytest.raises(
+        RuntimeError, match=r"^\"running_sum\" not implemented for 'Bool'\n\(at .*multiplier\.cpp:\d+\)$"
+    ):
         cell.running_sum(flambeau.ones(2) > 0)
     with pytest.raises(RuntimeError, match=r"^data<float64>\(\): the tensor holds float32\.\nConvert it first"):
         cell.trace_of(flambeau.ones(2, 2))

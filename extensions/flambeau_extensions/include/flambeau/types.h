@@ -270,6 +270,13 @@ class optional {
                                                     !std::is_same<U, T>::value, int>::type = 0>
   optional(U value) : given_(true), value_(static_cast<T>(value)) {}
 
+  template <typename... A>
+  T& emplace(A&&... arguments) {
+    given_ = true;
+    return value_ = T(std::forward<A>(arguments)...);
+  }
+  void reset() { *this = optional(); }
+
   bool has_value() const { return given_; }
   explicit operator bool() const { return given_; }
   const T& value() const {

@@ -1,0 +1,213 @@
+"""What is built again and what is not; builds that are killed, race or fail; the size of the cache."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import flambeau
+from flambeau.utils.cpp_extension import load, load_inline
+
+VALUE = """
+#include <torch/extension.h>
+#include "value.h"
+int value() { return VALUE; }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("value", &value); }
+"""
+
+
+@pytest.fixture
+def counted(tmp_path, monkeypatch):
+    """A compiler that notes each time that it is called to compile; returns the function that counts."""
+    real = next(
+        path
+        for folder in os.environ["PATH"].split(os.pathsep)
+        for path in [os.path.join(folder, "g++")]
+        if os.path.exists(path) and "ccache" not in os.path.realpath(path)
+    )
+    log, wrapper = tmp_path / "compiled", tmp_path / "counted-c++"
+    wrapper.write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) echo x >> {log};; esac\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", str(wrapper))
+    return lambda: len(log.read_text().split()) if log.exists() else 0
+
+
+@pytest.fixture
+def value(tmp_path, own_cache, counted):
+    """A source and its header; returns (load it, count compilations)."""
+    (tmp_path / "value.cpp").write_text(VALUE)
+    (tmp_path / "value.h").write_text("#define VALUE 1\n")
+    return lambda **options: load("value", str(tmp_path / "value.cpp"), extra_cflags=["-O0"], **options).value()
+
+
+def test_edits_are_seen_in_the_same_process_and_nothing_else_compiles(tmp_path, value, counted, monkeypatch):
+    assert value() == 1 and counted() == 1
+    assert value() == 1 and counted() == 1
+
+    (tmp_path / "value.h").write_text("#define VALUE 2\n")  # the same size, at nearly the same time
+    assert value() == 2 and counted() == 2
+    (tmp_path / "value.cpp").write_text(VALUE.replace("VALUE;", "VALUE + 1;"))
+    assert value() == 3 and counted() == 3
+    os.utime(tmp_path / "value.h")  # touched, with the same contents
+    assert value() == 3 and counted() == 3
+
+    # A header that would now be found first.
+    first = tmp_path / "first"
+    first.mkdir()
+    assert value(extra_include_paths=[str(tmp_path / "first")]) == 3 and counted() == 4
+    (tmp_path / "value.cpp").write_text(VALUE.replace('"value.h"', "<value.h>"))
+    folders = [str(first), str(tmp_path)]
+    assert value(extra_include_paths=folders) == 2 and counted() == 5
+    (first / "value.h").write_text("#define VALUE 7\n")
+    assert value(extra_include_paths=folders) == 7 and counted() == 6
+
+    script = f"""
+        from flambeau.utils.cpp_extension import load
+        module = load("value", {str(tmp_path / "value.cpp")!r}, extra_cflags=["-O0"], extra_include_paths={folders!r})
+        print(module.value())
+    """
+    assert run(script) == "7\n" and counted() == 6
+
+
+def run(script, **environment):
+    """What a fresh process prints."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env={**os.environ, **environment}, check=True, text=True,
+        stdout=subprocess.PIPE,
+    ).stdout  # fmt: skip
+
+
+def test_a_killed_build_delays_nobody(own_cache, tmp_path, monkeypatch):
+    slow = tmp_path / "slow-c++"
+    slow.write_text('#!/bin/sh\ntouch "$STARTED"\n[ -n "$SLOW" ] && sleep 30\nexec g++ "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("CXX", str(slow))
+    monkeypatch.setenv("STARTED", str(tmp_path / "started"))
+    source = "int one() { return 1; }"
+    script = (
+        f"from flambeau.utils.cpp_extension import load_inline; load_inline('killed', {source!r}, functions=['one'])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "SLOW": "1"}, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not list(own_cache.glob("*/killed/*.so"))
+        start = time.monotonic()
+        assert load_inline("killed", source, functions=["one"]).one() == 1
+        first = time.monotonic() - start
+        start = time.monotonic()
+        assert load_inline("unkilled", source, functions=["one"]).one() == 1
+        assert first < 2 * (time.monotonic() - start) + 1
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # the compiler that it left
+
+
+def test_processes_that_race_compile_once(own_cache, counted):
+    script = """
+        import sys, time
+        from flambeau.utils.cpp_extension import load_inline
+        print("ready", flush=True)
+        for round in sys.stdin:
+            module = load_inline("raced", f"int value() {{ return {round}; }}", functions=["value"], extra_cflags=["-O0"])
+            print(module.value(), flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        for each in processes:
+            assert each.stdout.readline() == "ready\n"
+        for round in range(3):
+            for each in processes:
+                each.stdin.write(f"{round}\n")
+                each.stdin.flush()
+            assert [each.stdout.readline() for each in processes] == [f"{round}\n"] * 4
+            assert counted() == round + 1
+    finally:
+        for each in processes:
+            each.stdin.close()
+            each.wait()
+            each.stdout.close()
+
+
+def test_failures_are_not_cached(own_cache, tmp_path):
+    source = tmp_path / "value.cpp"
+    source.write_text(VALUE)
+    with pytest.raises(RuntimeError, match=rf"^{source}:3:10: fatal error: value\.h"):
+        load("value", str(source))
+    (tmp_path / "value.h").write_text("#define VALUE 5\n")
+    assert load("value", str(source), extra_cflags=["-O0"]).value() == 5
+    with pytest.raises(FileNotFoundError, match=r"The source .*/missing\.cpp of the extension 'value' cannot be read"):
+        load("value", str(tmp_path / "missing.cpp"))
+
+
+def test_a_missing_symbol_is_named(own_cache):
+    text = r"^The extension 'incomplete' uses other\(int\), which nothing defines\.\nAdd the source that defines it"
+    for _ in range(2):
+        with pytest.raises(ImportError, match=text):
+            load_inline(
+                "incomplete", "int other(int); int f() { return other(1); }", functions=["f"], extra_cflags=["-O0"]
+            )
+    assert not list(own_cache.glob("*/incomplete/*.json"))
+
+
+def test_a_module_without_a_definition_says_what_to_write(own_cache):
+    text = r"^The extension 'unbound' defines no module of that name\.\nWrite PYBIND11_MODULE"
+    with pytest.raises(ImportError, match=text):
+        load_inline("unbound", "int f() { return 1; }", extra_cflags=["-O0"])
+    path = load_inline("unbound", 'extern "C" int f() { return 1; }', is_python_module=False, extra_cflags=["-O0"])
+    assert os.path.exists(path) and path.endswith(".so")
+
+
+def test_another_binary_interface_is_refused(own_cache, monkeypatch):
+    source = "int f() { return 1; }"
+    script = f"""
+        import importlib
+        importlib.import_module("flambeau.tensor").ABI_VERSION = 999
+        from flambeau.utils.cpp_extension import load_inline
+        try:
+            load_inline("older", {source!r}, functions=["f"], extra_cflags=["-O0"])
+        except RuntimeError as error:
+            print(error)
+    """
+    assert run(script) == (
+        "This extension was built for version 1 of flambeau's binary interface; the installed flambeau has version 999.\n"
+        "Build the extension again (load() does so by itself; reinstall a packaged one).\n"
+    )
+
+
+def test_the_cache_has_a_limit_and_can_be_listed_and_cleared(own_cache, monkeypatch):
+    def build(number):
+        return load_inline(f"sized_{number}", f"int f() {{ return {number}; }}", functions=["f"], extra_cflags=["-O0"])
+
+    build(1)
+    build(2)
+    (library,) = own_cache.glob("*/sized_1/*.so")
+    os.utime(library, (1, 1))  # unused for long
+    monkeypatch.setenv("FLAMBEAU_EXTENSIONS_CACHE_MB", str(2.5 * library.stat().st_size / (1 << 20)))
+    assert build(3).f() == 3
+    assert not library.exists() and len(list(own_cache.glob("*/*/*.so"))) == 2
+    listed = run("import sys; from flambeau.__main__ import main; sys.exit(main(['extensions', 'list']))").splitlines()
+    assert [line.split()[0] for line in listed[:-1]] == ["sized_2", "sized_3"]
+    assert listed[-1].startswith("2 libraries, ") and listed[-1].endswith(f" in {own_cache}")
+    cleared = run("import sys; from flambeau.__main__ import main; sys.exit(main(['extensions', 'clear']))")
+    assert cleared == f"Removed 3 extensions from {own_cache}\n" and not list(own_cache.glob("*/*/*.so"))
+    assert flambeau.ones(1).item() == 1 and build(3).f() == 3
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_objects_and_texts_are_kept_if_wanted(tmp_path, keep):
+    load_inline(
+        "kept", "int f() { return 1; }", functions=["f"], build_directory=tmp_path, keep_intermediates=keep,
+        extra_cflags=["-O0"],
+    )  # fmt: skip
+    assert (tmp_path / "build" / "main.cpp").exists() is keep and len(list(tmp_path.glob("kept.*.so"))) == 1
