@@ -173,6 +173,7 @@ def _run(
         useful = _leads_to([node for node, _, _ in started], stops)
     before = mode.enabled
     mode.enabled = create_graph
+    entered: Any = None  # the choice of providers of the forward calls whose gradients are being computed
     try:
         for node, output, grad in started:
             if type(node) is Leaf:
@@ -183,6 +184,7 @@ def _run(
             node = heappop(heap)[1]
             grads = pending.pop(node)
             if node.hooks is not None:
+                entered = _switch(entered, None)
                 grads = _run_hooks(node, grads, captured is None)
             if captured is not None and node in stops:
                 _capture(captured, node, grads)
@@ -196,7 +198,9 @@ def _run(
                 saved = node.with_history(saved)
             plan = node.plan
             try:
-                results = plan.run(grads, saved) if node.preference is None else _scoped(node, grads, saved)
+                if node.preference is not entered:
+                    entered = _switch(entered, node.preference)
+                results = plan.run(grads, saved)
                 if watcher.check is not None:
                     watcher.check(node, results)
             except Exception as error:
@@ -222,6 +226,7 @@ def _run(
                     pending[to] = result  # type: ignore[index]
                     heappush(heap, (-to.sequence, to))  # type: ignore[misc]
             del saved, grads, results, result
+        entered = _switch(entered, None)
         for leaf, grad in leaves.items():
             if leaf.hooks is not None:
                 grad = _run_hooks(leaf, grad, captured is None)
@@ -230,6 +235,7 @@ def _run(
             elif leaf in stops:
                 _capture(captured, leaf, grad)
     finally:
+        _switch(entered, None)
         mode.enabled = before
 
 
@@ -337,9 +343,13 @@ def _accumulate(leaf: Leaf, grad: Tensor, create_graph: bool, lent: bool) -> Non
             before.add_(grad)
 
 
-def _scoped(node: Node, grads: Any, saved: tuple[Any, ...]) -> Any:
-    with node.preference:
-        return node.plan.run(grads, saved)
+def _switch(entered: Any, wanted: Any) -> Any:
+    """Leave one choice of providers and enter another, where there is one; returns the latter."""
+    if entered is not None:
+        entered.__exit__()
+    if wanted is not None:
+        wanted.__enter__()
+    return wanted
 
 
 def _explain(node: Node, error: Exception) -> None:

@@ -119,9 +119,10 @@ class Registry:
         self.wishes: tuple[Wish, ...] = ()
         #: changes with every provider and wish; an answer found under another version is void
         self.version = 0
-        #: how many blocks with a choice of their own are being run; while there are, tables ask at each call
+        #: how many threads are in blocks with a choice of their own; while there are any, tables ask at each call
         self.scopes = 0
-        self.lock: Final = threading.Lock()
+        #: a wish may be let go by the garbage collector, wherever that runs
+        self.lock: Final = threading.RLock()
         #: composite operators: told whether some provider overrides them
         self.overrides: dict[str, Callable[[bool], None]] = {}
         #: loads the plug-ins that serve a device type; installed by the plug-in loader
@@ -172,7 +173,7 @@ class Registry:
             self._direct.clear()
 
     def enter(self) -> None:
-        """Count a block with a choice of its own."""
+        """Count a thread that has a choice of its own."""
         with self.lock:
             self.scopes += 1
             for table in self._direct.values():
@@ -180,7 +181,7 @@ class Registry:
             self._direct.clear()
 
     def leave(self) -> None:
-        """The block has ended.  Entries that ask replace themselves when next used."""
+        """It has none any more.  Entries that ask replace themselves when next used."""
         with self.lock:
             self.scopes -= 1
 

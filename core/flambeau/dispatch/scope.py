@@ -74,7 +74,7 @@ NOTHING: Final = Choice()
 class Scope:
     """One thread's choices, innermost last, and the observers of its calls."""
 
-    __slots__ = ("base", "choice", "observers", "stack")
+    __slots__ = ("active", "base", "choice", "observers", "stack")
 
     def __init__(self) -> None:
         #: what holds for the thread outside of blocks
@@ -83,33 +83,28 @@ class Scope:
         self.observers: tuple[Observer, ...] = ()
         #: what is in force; None if nothing is wished for
         self.choice: Choice | None = None
+        #: whether anything is wished for or observed, so that tables ask
+        self.active = False
 
     def push(self, choice: Choice) -> None:
         """Let a choice take the place of the one in force."""
         self.stack.append(choice)
         self._update()
-        _count(+1)
 
     def pop(self) -> None:
         """End the innermost choice."""
         self.stack.pop()
         self._update()
-        _count(-1)
 
     def rebase(self, base: tuple[Wish, ...]) -> None:
         """Change what holds outside of blocks."""
-        change = bool(base) - bool(self.base)
         self.base = base
         self._update()
-        if change:
-            _count(change)
 
     def observe(self, observers: tuple[Observer, ...]) -> None:
         """Change who sees the calls."""
-        change = bool(observers) - bool(self.observers)
         self.observers = observers
-        if change:
-            _count(change)
+        self._update()
 
     def inner(self, *wishes: Wish, substitute: Substitute | None = None) -> Choice:
         """The innermost choice with more wishes, or another substitute."""
@@ -117,8 +112,17 @@ class Scope:
         return Choice((*top.wishes, *wishes), substitute or top.substitute)
 
     def _update(self) -> None:
+        with registry.lock:  # another thread may let a wish of this one go
+            self._settle()
+
+    def _settle(self) -> None:
         top = self.stack[-1] if self.stack else None
         self.choice = Choice(self.base + (top or NOTHING).wishes, (top or NOTHING).substitute) if self.base else top
+        active = self.choice is not None or bool(self.observers)
+        if active != self.active:
+            self.active = active
+            (registry.enter if active else registry.leave)()
+            watcher.watch(_mark, lambda: registry.scopes > 0)
 
 
 class _Here(threading.local):
@@ -127,11 +131,6 @@ class _Here(threading.local):
 
 
 here: Final = _Here()
-
-
-def _count(change: int) -> None:
-    (registry.enter if change > 0 else registry.leave)()
-    watcher.watch(_mark, lambda: registry.scopes > 0)
 
 
 def _mark(node: Node) -> None:
