@@ -40,6 +40,7 @@ CAPABILITIES: Final[Mapping[str, Mapping[str, str]]] = {
     "pinned_memory": {
         "pin_memory": "(tensor) -> Tensor: a copy on the host from which the device copies by itself",
         "is_pinned": "(tensor) -> bool",
+        "upload": "(tensor, device) -> Tensor: a pinned tensor's copy on the device, which may still be under way",
     },
     "profiling": {
         "start_profiling": "(device): note when each kernel runs",

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PYTHON = r"```python\n(.*?)```"
 BLOCKS = [
     pytest.param(block, id=f"{path.name}-{number}")
     for path in [ROOT / "README.md"]
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
+    for number, block in enumerate(re.findall(PYTHON, path.read_text(), re.DOTALL))
 ]
 
 
@@ -23,6 +24,15 @@ def test_blocks_run(block):
     exec(compile(block, "README.md", "exec"), scope)
     if "backend" in scope:
         check_backend(scope["backend"])
+
+
+def test_using_backends_runs_from_top_to_bottom(capsys):
+    blocks = re.findall(PYTHON, (ROOT / "docs/backends.md").read_text(), re.DOTALL)
+    scope: dict = {}
+    for block in blocks:
+        exec(compile(block, "backends.md", "exec"), scope)
+    output = capsys.readouterr().out
+    assert len(blocks) == 5 and "-> cpu " in output and "The device 'cpu' has no streams." in output
 
 
 def check_backend(backend):

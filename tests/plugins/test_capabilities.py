@@ -63,6 +63,10 @@ class Queue:
         twin.__dict__["pinned"] = True
         return twin
 
+    def upload(self, tensor, device):
+        self.log.append(("upload", tuple(tensor.shape), str(device)))
+        return torch.Tensor.clone(tensor.detach()).to(device)
+
     def is_pinned(self, tensor):
         return getattr(tensor, "pinned", False)
 
@@ -146,6 +150,22 @@ def test_pinned_memory(queue):
     assert torch.empty(3, pin_memory=True, requires_grad=True).requires_grad
     with pytest.raises(RuntimeError, match=r"cannot pin toy:0 memory: only tensors on the host can be pinned"):
         x.to("toy").pin_memory()
+
+
+def test_a_copy_that_need_not_be_waited_for(queue):
+    x = torch.arange(3.0)
+    for pinned, non_blocking, queued in ((True, True, True), (True, False, False), (False, True, False)):
+        queue.log.clear()
+        source = x.pin_memory() if pinned else x
+        for moved in (
+            source.to("toy", non_blocking=non_blocking),
+            source.to("toy", torch.float32, non_blocking),
+            torch.zeros(3, device="toy").copy_(source, non_blocking),
+        ):
+            assert moved.tolist() == [0, 1, 2] and moved.device.type == "toy"
+        assert queue.log == [("upload", (3,), "toy:0")] * 3 * queued
+    a = x.clone().requires_grad_().pin_memory()
+    assert x.to("toy", non_blocking=True).to("cpu", non_blocking=True).tolist() == [0, 1, 2] and a.is_pinned()
 
 
 def test_profiling(queue):
@@ -242,7 +262,7 @@ def described(**changes):
 
 
 QUEUE = Queue()
-PIN = {"pin_memory": lambda x: x}
+PIN = {"pin_memory": lambda x: x, "upload": lambda x, device: x}
 IS_PINNED = "the hook is_pinned(tensor) -> bool for the capability 'pinned_memory', got"
 WRONG = [
     (

@@ -143,8 +143,8 @@ class _Refusal:
 
     def see(self, op: Operator, key: Key, choice: Choice, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         explanation = _thread.explanation
-        if op.opaque and args[-1] in devices.stand_ins and explanation is not None:
-            target = intern(args[-1], key.layout, key.dtype)
+        if op.opaque and args[1] in devices.stand_ins and explanation is not None:
+            target = intern(args[1], key.layout, key.dtype)
             if concrete_key(target) is key:  # the device is the same
                 return Abstraction(_answer)(args[0])
             _judge(explanation, op, key, args, kwargs)

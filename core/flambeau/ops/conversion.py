@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..capabilities import capabilities, function
 from ..device import device as Device
 from ..dispatch.operator import composite, primitive
 from ..dtype import (
@@ -50,7 +51,7 @@ def copy_(self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
             )
         source = expand(source, self.shape)
     if source.key.device is not self.key.device:
-        source = cast(Any, source).to(self.key.device)
+        source = cast(Any, source).to(self.key.device, non_blocking=non_blocking)
     if source.shared is not None and self.shared is not None and source.shared.memory is self.shared.memory:
         source = clone(source)
     return cast(Tensor, copy_.run(self, source))
@@ -133,6 +134,8 @@ def to(
     Args:
         args: a dtype, a device, both, or a tensor to take both from; then ``non_blocking`` and ``copy``.
         copy: copy even if nothing changes.
+        non_blocking: a copy from pinned memory to its device may still be under way when the call returns; the
+            device's later kernels wait for it.
 
     Raises:
         RuntimeError: the device is unknown.
@@ -163,19 +166,21 @@ def to(
     if wanted is key:
         return cast(Tensor, clone(self)) if copy else self
     if wanted.device is not key.device:
-        self = _moved(self, wanted.device)
+        self = _moved(self, wanted.device, non_blocking or flags[:1] == [True])
         if wanted.dtype is key.dtype:
             return self
     return cast(Tensor, cast_to.run(self, wanted.dtype))
 
 
-@primitive("self | device", name="move", method=False, namespaces=())
-def _moved(self: Tensor, device: Device) -> Tensor:
-    """A copy on another device."""
-    return cast(Tensor, _moved.run(self, device))
+@primitive("self | device non_blocking", name="move", method=False, namespaces=())
+def _moved(self: Tensor, device: Device, non_blocking: bool) -> Tensor:
+    """A copy on another device; ``non_blocking`` allows it to be still under way when the call returns."""
+    return cast(Tensor, _moved.run(self, device, non_blocking))
 
 
-def _move(self: Tensor, device: Device) -> Tensor:
+def _move(self: Tensor, device: Device, non_blocking: bool) -> Tensor:
+    if non_blocking and "pinned_memory" in capabilities(device) and function(device, "is_pinned")(self):
+        return cast(Tensor, function(device, "upload")(self, device))
     key = intern(device, self.layout, self.dtype)
     array = host_array(self).reshape(-1)
     return make(key, contiguous(self.shape), key.memory.from_numpy(np.array(array), key.device, key.dtype))

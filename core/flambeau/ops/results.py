@@ -178,4 +178,4 @@ def declare() -> None:
     for rule, names in _RULES.items():
         for name in names.split():
             operators[name].returns(rule)
-    operators["move"].returns(lambda self, device: (self.shape, self.key.dtype, device), opaque=True)
+    operators["move"].returns(lambda self, device, _: (self.shape, self.key.dtype, device), opaque=True)
