@@ -36,11 +36,11 @@ format: setup ## let ruff format and fix what it can
 # Leaks are not looked for: CPython keeps interned objects until the process ends, and each would be reported.
 # What cannot be allocated must give NULL, as it does outside of the sanitizer, because tests ask for too much.
 # Fresh memory is filled with NaN, so that a kernel that reads what nothing wrote gives wrong values; Python's own
-# allocator would hide the ends of small blocks.
+# allocator would hide the ends of small blocks.  Tests of plug-ins that crash want the ordinary signal.
 test-sanitize: ## the tests on kernels built with AddressSanitizer and UBSan
 	@$(PYTHON) tools/setup_env.py --sanitize
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_malloc_fill_size=1073741824:malloc_fill_byte=255 \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=0:max_malloc_fill_size=1073741824:malloc_fill_byte=255 \
 	PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(SANITIZED)/python -m pytest -n 2 -m "not timing and not packaging"
 

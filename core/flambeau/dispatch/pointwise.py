@@ -15,7 +15,7 @@ import numpy as np
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import record, record_inplace, tracked
 from ..dtype import bool_, can_cast, default, dtype as Dtype, float64, of_scalar, promote_types
-from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, shown
 from ..geometry import broadcast_shapes
 from ..key import Key
 from ..tensor import Tensor, constant, touch
@@ -103,7 +103,7 @@ class Pointwise:
                     first = each
             elif type(each) not in NUMBERS:
                 raise ArgumentTypeError(
-                    f"{self.op.name}() expects tensors and numbers, got {type(each).__name__}: {each!r:.60}.\n"
+                    f"{self.op.name}() expects tensors and numbers, got {type(each).__name__}: {shown(each)}.\n"
                     "Convert it first with flambeau.tensor(...)."
                 )
         if first is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dispatch.operator import offer
 from ..dispatch.pointwise import pointwise
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, shown
 from ..tensor import Tensor
 from .ternary import where
 
@@ -297,7 +297,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         RuntimeError: ``approximate`` is neither ``"none"`` nor ``"tanh"``.
     """
     if approximate not in ("none", "tanh"):
-        raise ShapeError(f"approximate argument must be either none or tanh, got {approximate!r}.")
+        raise ShapeError(f"approximate argument must be either none or tanh, got {shown(approximate)}.")
     return cast(Tensor, gauss(input) if approximate == "none" else gauss_tanh(input))
 
 

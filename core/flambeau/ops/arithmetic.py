@@ -59,11 +59,11 @@ add_scaled.reference(lambda a, b, alpha: a + alpha * b)
 def _check_alpha(name: str, alpha: Any, *operands: Any) -> None:
     if isinstance(alpha, float) and result_type(*operands).category < 2:
         raise DtypeError(
-            f"{name}(): For integral input tensors, argument alpha must not be a floating point number, got {alpha!r}.\n"
+            f"{name}(): For integral input tensors, argument alpha must not be a floating point number, got {shown(alpha)}.\n"
             "Convert a tensor to floating point, or use an integer."
         )
     if isinstance(alpha, bool) and result_type(*operands) is not bool_:
-        raise DtypeError(f"{name}(): Boolean alpha only supported for Boolean results, got {alpha!r}.")
+        raise DtypeError(f"{name}(): Boolean alpha only supported for Boolean results, got {shown(alpha)}.")
 
 
 def _only(legacy: tuple[Any, ...]) -> Any:
@@ -193,7 +193,7 @@ _ROUNDINGS: dict[str | None, Any] = {None: quotient, "floor": floor_divide, "tru
 def _rounding(mode: str | None) -> Any:
     found = _ROUNDINGS.get(mode)
     if found is None:
-        raise DtypeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {mode!r}")
+        raise DtypeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {shown(mode)}")
     return found
 
 

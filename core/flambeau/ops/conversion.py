@@ -154,7 +154,7 @@ def to(
             device = Device(self.device.type, each)
         elif each is not None:
             raise ArgumentTypeError(
-                f"to() expects a dtype, a device or a tensor, got {type(each).__name__} {each!r:.60}."
+                f"to() expects a dtype, a device or a tensor, got {type(each).__name__} {shown(each)}."
             )
     copy = copy or (len(flags) > 1 and flags[1])
     key = self.key

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from ..dispatch.operator import composite, primitive
-from ..errors import ArgumentTypeError, ShapeError
+from ..errors import ArgumentTypeError, ShapeError, shown
 from ..tensor import Tensor
 from .linalg import same_key
 
@@ -37,7 +37,7 @@ def per_dimension(value: Any, dims: int, what: str, name: str) -> tuple[int, ...
         found = tuple(each.__index__() for each in value) if not hasattr(value, "__index__") else (value.__index__(),)
     except (AttributeError, TypeError):
         raise ArgumentTypeError(
-            f"{name}(): {what} must be an int or a sequence of {dims} ints, got {value!r:.60}."
+            f"{name}(): {what} must be an int or a sequence of {dims} ints, got {shown(value)}."
         ) from None
     if len(found) == 1:
         return found * dims
@@ -186,7 +186,7 @@ def _padded_same(
     if padding == "valid":
         return (0,) * dims, (0,) * dims
     if padding != "same":
-        raise ShapeError(f"{name}: invalid padding string: {padding!r}, expected 'valid' or 'same'.")
+        raise ShapeError(f"{name}: invalid padding string: {shown(padding)}, expected 'valid' or 'same'.")
     if any(each != 1 for each in stride):
         raise ShapeError(
             f"{name}: padding='same' is not supported for strided convolutions, got stride {list(stride)}."

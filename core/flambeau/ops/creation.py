@@ -10,7 +10,7 @@ import numpy as np
 
 from ..device import device as Device
 from ..dtype import DTYPES, bfloat16, default, dtype as Dtype, float64, from_numpy_dtype, of_scalar
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, shown
 from ..geometry import Geometry, contiguous, strided
 from ..key import Key, intern
 from ..layout import layout as Layout, strided as strided_layout
@@ -263,7 +263,7 @@ def _infer(data: Any) -> Dtype:
             )
         else:
             raise ArgumentTypeError(
-                f"tensor() expects numbers, nested lists of them, arrays or tensors, got {type(each).__name__} {each!r:.60}."
+                f"tensor() expects numbers, nested lists of them, arrays or tensors, got {type(each).__name__} {shown(each)}."
             )
         if found is None or kind.category > found.category:
             found = kind
@@ -319,7 +319,7 @@ def to_array(data: Any, dtype: Dtype | None) -> tuple[np.ndarray[Any, Any], Dtyp
                 if array.dtype.kind in "biufc":
                     array = array.astype(wanted.numpy)
                     return np.array(array, order="C"), wanted
-            raise ArgumentError(f"expected sequences of equal length at every depth, got {data!r:.80}.") from None
+            raise ArgumentError(f"expected sequences of equal length at every depth, got {shown(data)}.") from None
     if wanted is bfloat16:
         array = to_bfloat16(array.astype(np.float32))
     with np.errstate(all="ignore"):

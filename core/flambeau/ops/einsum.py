@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from ..dispatch.operator import composite
 from ..dispatch.pointwise import finish_out
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown
 from ..geometry import axis
 from ..tensor import Tensor
 from .linalg import same_key
@@ -36,11 +36,11 @@ def _parsed(equation: str) -> _Equation:
         output = _subscript(right, equation)
         for label in output:
             if output.count(label) > 1:
-                raise ShapeError(f"einsum(): output subscript {label} appears more than once in {equation!r}.")
+                raise ShapeError(f"einsum(): output subscript {label} appears more than once in {shown(equation)}.")
             if label != _DOTS and not any(label in each for each in inputs):
                 raise ShapeError(
                     f"einsum(): output subscript {label} does not appear in the equation for any input operand: "
-                    f"{equation!r}."
+                    f"{shown(equation)}."
                 )
     else:
         used = "".join(inputs)
@@ -55,7 +55,7 @@ def _subscript(text: str, equation: str) -> str:
             each == _DOTS and plain.find("...") < 0 and plain.count(_DOTS) == 1 and "..." in text
         ):
             raise ShapeError(
-                f"einsum(): invalid subscript {text!r} in {equation!r} (at {at}): subscripts are letters and at "
+                f"einsum(): invalid subscript {shown(text)} in {shown(equation)} (at {at}): subscripts are letters and at "
                 "most one ellipsis '...'."
             )
     return plain
@@ -75,7 +75,7 @@ def _from_lists(args: Sequence[Any]) -> tuple[str, list[Any]]:
                 parts.append(_LETTERS[each])
             else:
                 raise ShapeError(
-                    f"einsum(): expected subscripts in a sublist to be in [0, 52) or Ellipsis, got {each!r}."
+                    f"einsum(): expected subscripts in a sublist to be in [0, 52) or Ellipsis, got {shown(each)}."
                 )
         return "".join(parts)
 
@@ -91,7 +91,7 @@ def _labelled(equation: str, subscript: str, operand: Any, dots: int) -> tuple[A
         raise ShapeError(
             f"einsum(): the number of subscripts in {subscript.replace(_DOTS, '...')!r} ({letters}) does not "
             "match the number of "
-            f"dimensions ({operand.ndim}) of the operand of shape {list(operand.shape)} in {equation!r}."
+            f"dimensions ({operand.ndim}) of the operand of shape {list(operand.shape)} in {shown(equation)}."
         )
     labels: list[str] = []
     for each in subscript:
@@ -104,7 +104,7 @@ def _labelled(equation: str, subscript: str, operand: Any, dots: int) -> tuple[A
             if a != b:
                 raise ShapeError(
                     f"einsum(): subscript {label} is repeated for an operand but the sizes don't match, {a} != "
-                    f"{b} in {equation!r}."
+                    f"{b} in {shown(equation)}."
                 )
             operand = operand.diagonal(0, first, second)  # the diagonal's dimension is the last
             del labels[second], labels[first]
@@ -192,15 +192,15 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
             f"einsum(): the first argument must be an equation or a Tensor, got {type(equation).__name__}."
         )
     if not tensors:
-        raise ArgumentError(f"einsum(): must provide at least one operand, got none for {equation!r}.")
+        raise ArgumentError(f"einsum(): must provide at least one operand, got none for {shown(equation)}.")
     for each in tensors:
         if not isinstance(each, Tensor):
-            raise ArgumentTypeError(f"einsum(): expected tensors, got {type(each).__name__}: {each!r:.60}.")
+            raise ArgumentTypeError(f"einsum(): expected tensors, got {type(each).__name__}: {shown(each)}.")
     same_key("einsum", *tensors)
     parsed = _parsed(equation)
     if len(parsed.inputs) != len(tensors):
         raise ShapeError(
-            f"einsum(): {equation!r} has subscripts for {len(parsed.inputs)} operands, but {len(tensors)} were "
+            f"einsum(): {shown(equation)} has subscripts for {len(parsed.inputs)} operands, but {len(tensors)} were "
             "provided."
         )
     dots = max(
@@ -220,7 +220,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
                 sizes[label] = size
             elif size not in (1, known):
                 raise ShapeError(
-                    f"einsum(): operands do not broadcast in {equation!r}: subscript "
+                    f"einsum(): operands do not broadcast in {shown(equation)}: subscript "
                     f"{label.replace(_DOTS, '...')} has sizes "
                     f"{known} and {size} in shapes {' and '.join(str(list(each.shape)) for each in tensors)}."
                 )

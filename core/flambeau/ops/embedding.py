@@ -7,7 +7,7 @@ from typing import Any, cast
 from ..autograd.grad_mode import no_grad
 from ..dispatch.operator import composite, primitive
 from ..dtype import int32, int64
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, shown
 from ..tensor import Tensor
 from .creation import tensor
 from .views import positions
@@ -209,7 +209,7 @@ def embedding_bag(
     ):
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
-        raise ArgumentError(f"mode has to be one of sum, mean or max, got {mode!r}")
+        raise ArgumentError(f"mode has to be one of sum, mean or max, got {shown(mode)}")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
             raise ArgumentError(

@@ -11,7 +11,7 @@ import numpy as np
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out, finish_outs
 from ..dtype import bool_
-from ..errors import ArgumentTypeError, DtypeError
+from ..errors import ArgumentTypeError, DtypeError, shown
 from ..geometry import axis
 from ..tensor import Tensor
 from .reduction import ALL_DIMS, Dims, reduced_dims, require_elements, with_dims
@@ -104,7 +104,7 @@ def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: An
             )
         if isinstance(dim, bool) or not isinstance(dim, int):
             raise ArgumentTypeError(
-                f"{name}() expects nothing, a dimension or another tensor, got {type(dim).__name__} {dim!r:.60}."
+                f"{name}() expects nothing, a dimension or another tensor, got {type(dim).__name__} {shown(dim)}."
             )
         if out is not None:
             return finish_outs(name, out, (self,), lambda: over(self, dim, keepdim))

@@ -11,7 +11,7 @@ from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dispatch.writes import writable
 from ..dtype import int32, int64, uint8
-from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import axis
 from ..tensor import Tensor, constant, number_of
 
@@ -169,7 +169,7 @@ def scatter_(
     if src is None:
         src = value
     if reduce is not None and reduce not in _REDUCTIONS:
-        raise ShapeError(f"reduce argument must be either add or multiply, got {reduce!r}.")
+        raise ShapeError(f"reduce argument must be either add or multiply, got {shown(reduce)}.")
     if not isinstance(src, Tensor):
         if index.geometry.numel:
             _inside("scatter", self, index, at, None)
@@ -185,7 +185,7 @@ def _scatter_gradient(
     needs: tuple[bool, ...], grad: Any, index: Any, dim: int, reduce: str, src_shape: Any
 ) -> list[Any]:
     if reduce not in ("", "add"):
-        raise NotImplementedError(f"the derivative of scatter with reduce={reduce!r} is not implemented")
+        raise NotImplementedError(f"the derivative of scatter with reduce={shown(reduce)} is not implemented")
     own = (grad if reduce else grad.scatter(dim, index, 0)) if needs[0] else None
     return [own, None, _spread(grad.gather(dim, index), src_shape) if needs[2] else None]
 

@@ -16,7 +16,7 @@ from ..autograd.grad_mode import mode
 from ..autograd.node import record
 from ..dispatch.operator import composite, primitive, view_op
 from ..dtype import bool_, int8, int16, int32, int64, uint8
-from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import Geometry, Size, broadcast_shapes, strided
 from ..tensor import Tensor, constant, number_of, view as _view
 from .conversion import fill_
@@ -122,7 +122,7 @@ def _integer(value: Any) -> int:
         return cast(int, value.__index__())
     except (AttributeError, TypeError):
         raise ArgumentTypeError(
-            f"slice indices must be integers or None or have an __index__ method, got {type(value).__name__} {value!r:.40}."
+            f"slice indices must be integers or None or have an __index__ method, got {type(value).__name__} {shown(value)}."
         ) from None
 
 

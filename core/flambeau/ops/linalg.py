@@ -14,7 +14,7 @@ from ..autograd.node import record
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dispatch.writes import device_mismatch
-from ..errors import ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, DtypeError, ShapeError, shown
 from ..geometry import Size, axis, broadcast_shapes
 from ..tensor import Tensor
 from .views import declared
@@ -34,7 +34,7 @@ def same_key(name: str, *tensors: Any) -> None:
     first = tensors[0]
     for each in tensors:
         if not isinstance(each, Tensor):
-            raise ArgumentTypeError(f"{name}(): expected tensors, got {type(each).__name__}: {each!r:.60}.")
+            raise ArgumentTypeError(f"{name}(): expected tensors, got {type(each).__name__}: {shown(each)}.")
         if each.key.device is not first.key.device:
             raise device_mismatch(name, first, each)
         if each.key is not first.key:
@@ -521,7 +521,7 @@ def outer(self: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         return finish_out("outer", out, (self, vec2), lambda: cast(Tensor, outer(self, vec2)))
     for each in (self, vec2):
         if not isinstance(each, Tensor):
-            raise ArgumentTypeError(f"outer(): expected tensors, got {type(each).__name__}: {each!r:.60}.")
+            raise ArgumentTypeError(f"outer(): expected tensors, got {type(each).__name__}: {shown(each)}.")
         if each.ndim != 1:
             raise wrong_sizes("outer", "1-D tensors", self, vec2)
     return cast(Tensor, cast(Any, self).unsqueeze(1) * vec2)
@@ -561,7 +561,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | 
     if out is not None:
         return finish_out("cross", out, (self, other), lambda: cast(Tensor, cross(self, other, dim)))
     if not isinstance(other, Tensor):
-        raise ArgumentTypeError(f"cross(): expected tensors, got {type(other).__name__}: {other!r:.60}.")
+        raise ArgumentTypeError(f"cross(): expected tensors, got {type(other).__name__}: {shown(other)}.")
     if self.ndim != other.ndim:
         raise wrong_sizes("cross", "inputs with the same number of dimensions", self, other)
     shape = broadcast_shapes(self.shape, other.shape)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import result_type
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown
 from ..geometry import broadcast_shapes
 from ..tensor import Tensor
 
@@ -36,12 +36,12 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warnings.warn(
-            f"size_average and reduce are deprecated, please use reduction={reduction!r} instead.",
+            f"size_average and reduce are deprecated, please use reduction={shown(reduction)} instead.",
             DeprecationWarning,
             stacklevel=4,
         )
     if reduction not in REDUCTIONS:
-        raise ArgumentError(f"{reduction!r} is not a valid value for reduction: expected one of {REDUCTIONS}.")
+        raise ArgumentError(f"{shown(reduction)} is not a valid value for reduction: expected one of {REDUCTIONS}.")
     return reduction
 
 

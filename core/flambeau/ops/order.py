@@ -11,7 +11,7 @@ import numpy as np
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out, finish_outs
 from ..dtype import bool_, int64
-from ..errors import ArgumentTypeError, DtypeError, MissingKernelError, ShapeError
+from ..errors import ArgumentTypeError, DtypeError, MissingKernelError, ShapeError, shown
 from ..geometry import axis
 from ..tensor import Tensor
 from .extrema import place_back
@@ -334,7 +334,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out:
     if self.key.dtype.category != 2:
         raise MissingKernelError(f'"histc" not implemented for {self.key.dtype.name}.\nConvert with x.float().')
     if isinstance(bins, bool) or not isinstance(bins, int):
-        raise ArgumentTypeError(f"histc(): bins must be an int, got {type(bins).__name__} {bins!r:.60}.")
+        raise ArgumentTypeError(f"histc(): bins must be an int, got {type(bins).__name__} {shown(bins)}.")
     if bins <= 0:
         raise ShapeError(f"histc(): bins must be > 0, but got {bins}.")
     x = cast(Any, self).detach().reshape(-1)

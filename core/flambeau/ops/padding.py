@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dispatch.operator import composite, primitive
 from ..dtype import int64
-from ..errors import ArgumentTypeError, MissingKernelError, ShapeError
+from ..errors import ArgumentTypeError, MissingKernelError, ShapeError, shown
 from ..geometry import contiguous
 from ..tensor import Tensor, make
 
@@ -145,14 +145,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return constant_pad_nd(input, pads, 0 if value is None else value)  # type: ignore[no-any-return]
     if mode not in _MODES:
         raise MissingKernelError(
-            f"pad: unrecognised padding mode {mode!r}; it is 'constant', {', '.join(map(repr, _MODES))}."
+            f"pad: unrecognised padding mode {shown(mode)}; it is 'constant', {', '.join(map(repr, _MODES))}."
         )
     if value is not None and value != 0:
-        raise ShapeError(f"pad: padding mode {mode!r} doesn't take in value argument, got {value}.")
+        raise ShapeError(f"pad: padding mode {shown(mode)} doesn't take in value argument, got {value}.")
     dims = len(pads) // 2
     if not 1 <= dims <= 3 or input.ndim not in (dims + 1, dims + 2):
         raise MissingKernelError(
-            f"pad: mode {mode!r} pads the last 1, 2 or 3 dimensions of a tensor with one or two more, got "
+            f"pad: mode {shown(mode)} pads the last 1, 2 or 3 dimensions of a tensor with one or two more, got "
             f"{len(pads)} numbers for "
             f"input {list(input.shape)}."
         )

@@ -190,6 +190,12 @@ def _windows(
             f"{name}: given input size {list(input.geometry.shape)}, calculated output size: {size}. Output "
             "size is too small."
         )
+    # What a window, a step or a gap has beyond the padded input changes nothing, and kernels count with it.
+    whole = [length + 2 * p for length, p in zip(shape, pad)]
+    if max(whole) >= 2**31:
+        raise ShapeError(f"{name}: the padded input has size {whole}; sizes stay below 2**31.")
+    wide, step = (tuple(map(min, each, whole)) for each in (wide, step))
+    kernel = tuple(min(k, (length - 1) // d + 1) for k, length, d in zip(kernel, whole, wide))
     return tuple(size), kernel, step, pad, wide
 
 

@@ -17,7 +17,7 @@ from ..autograd.node import record
 from ..dispatch.operator import Declared, composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, dtype as Dtype, float32, float64, int64
-from ..errors import ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentTypeError, DtypeError, ShapeError, shown
 from ..generator import Generator, chosen, default_generators
 from ..geometry import broadcast_shapes, contiguous
 from ..key import Key
@@ -398,7 +398,7 @@ def randint(
     if low is None:
         low = given.pop() if given else 0
     if high is None or size is None or given:
-        raise ArgumentTypeError(f"randint() expects (high, size) or (low, high, size), got {args!r:.80}.")
+        raise ArgumentTypeError(f"randint() expects (high, size) or (low, high, size), got {shown(args)}.")
     shape = sizes((size,))
     key = key_for(dtype or int64, device, layout) if out is None else out.key
     result = allocate(key, contiguous(shape))

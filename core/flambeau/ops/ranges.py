@@ -9,7 +9,7 @@ from typing import Any, cast
 from ..autograd.grad_mode import no_grad
 from ..dispatch.operator import primitive
 from ..dtype import default, dtype as Dtype, float64, int64
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, shown
 from ..geometry import contiguous
 from ..layout import layout as Layout
 from ..tensor import Tensor, empty as allocate, number_of
@@ -45,7 +45,7 @@ def _number(value: Any, name: str) -> Any:
     if hasattr(value, "item") and not isinstance(value, (int, float)):
         value = value.item()
     if not isinstance(value, (int, float)):
-        raise ArgumentTypeError(f"{name}() expects numbers, got {type(value).__name__} {value!r:.60}.")
+        raise ArgumentTypeError(f"{name}() expects numbers, got {type(value).__name__} {shown(value)}.")
     return value
 
 
@@ -96,7 +96,7 @@ def arange(
     elif given:
         names = [each for each, value in (("start", start), ("end", end)) if value is None] + ["step"]
         if len(given) > len(names):
-            raise ArgumentTypeError(f"arange() takes at most start, end and step, got {args!r:.80}.")
+            raise ArgumentTypeError(f"arange() takes at most start, end and step, got {shown(args)}.")
         for each, value in zip(names, given, strict=False):
             start, end, step = (
                 value if each == "start" else start, value if each == "end" else end, value if each == "step" else step
@@ -158,7 +158,7 @@ def _steps(steps: Any) -> int:
     if isinstance(steps, Tensor):
         steps = cast(Any, steps).item()
     if not isinstance(steps, int):
-        raise ArgumentTypeError(f"steps must be an int, got {type(steps).__name__} {steps!r:.60}.")
+        raise ArgumentTypeError(f"steps must be an int, got {type(steps).__name__} {shown(steps)}.")
     if steps < 0:
         raise ShapeError(f"number of steps must be non-negative, got {steps}")
     return steps
@@ -223,7 +223,7 @@ def eye(
     columns = n if m is None else m
     for name, each in (("n", n), ("m", columns)):
         if not hasattr(each, "__index__"):
-            raise ArgumentTypeError(f"eye() expects an int as {name}, got {type(each).__name__} {each!r:.60}.")
+            raise ArgumentTypeError(f"eye() expects an int as {name}, got {type(each).__name__} {shown(each)}.")
         if each < 0:
             raise ShapeError(f"{name} must be greater or equal to 0, got {each}")
     key = key_for(dtype, device, layout) if out is None else out.key

@@ -41,7 +41,7 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     if isinstance(dim, int) and not isinstance(dim, bool):
         return (axis(dim, ndim),) if ndim else (axis(dim, 1),)[:0]
     if isinstance(dim, (str, float, bool)) or not hasattr(dim, "__iter__"):
-        raise ArgumentTypeError(f"dim: expected an int or a sequence of ints, got {type(dim).__name__} {dim!r:.60}.")
+        raise ArgumentTypeError(f"dim: expected an int or a sequence of ints, got {type(dim).__name__} {shown(dim)}.")
     named = sorted(axis(each, ndim) for each in dim)
     for left, right in zip(named, named[1:], strict=False):
         if left == right:
@@ -156,7 +156,7 @@ def prod(
     if out is not None:
         return finish_out("prod", out, (self,), lambda: cast(Tensor, prod(self, dim, keepdim, dtype=dtype)))
     if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
-        raise ArgumentTypeError(f"prod(): dim must be an int or None, got {type(dim).__name__} {dim!r:.60}.")
+        raise ArgumentTypeError(f"prod(): dim must be an int or None, got {type(dim).__name__} {shown(dim)}.")
     dims = reduced_dims(dim, self.geometry.ndim)
     self, dtype, finally_ = _summed(self, dtype)
     result = prod.run(self, dims, keepdim, dtype)

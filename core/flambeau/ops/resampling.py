@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dispatch.operator import composite
 from ..dtype import float64
-from ..errors import ArgumentError, ArgumentTypeError, MissingKernelError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, MissingKernelError, ShapeError, shown
 from ..geometry import contiguous
 from ..tensor import Tensor, make
 from .padding import index_tensor
@@ -152,11 +152,13 @@ def interpolate(
             )
         )
     if mode != "area" and mode not in _MODES:
-        raise MissingKernelError(f"interpolate: unknown mode {mode!r}; it is one of {', '.join([*_MODES, 'area'])}.")
+        raise MissingKernelError(
+            f"interpolate: unknown mode {shown(mode)}; it is one of {', '.join([*_MODES, 'area'])}."
+        )
     if not 1 <= dims <= 3 or (mode in _MODES and dims not in _MODES[mode][1]):
         raise MissingKernelError(
             f"interpolate: input Error: {input.ndim}D input (shape {list(input.shape)}) is not supported by "
-            f"mode {mode!r}.\n3D takes nearest, linear, area; 4D nearest, bilinear, bicubic, area; "
+            f"mode {shown(mode)}.\n3D takes nearest, linear, area; 4D nearest, bilinear, bicubic, area; "
             "5D nearest, trilinear, area."
         )
     if antialias:
@@ -199,7 +201,7 @@ def interpolate(
 
 def _older(name: str, align: bool | None, mode: str) -> None:
     warnings.warn(
-        f"nn.functional.{name} is deprecated; use nn.functional.interpolate(mode={mode!r}"
+        f"nn.functional.{name} is deprecated; use nn.functional.interpolate(mode={shown(mode)}"
         f"{f', align_corners={align}' if align is not None else ''}).",
         DeprecationWarning,
         stacklevel=4,
@@ -402,10 +404,12 @@ def grid_sample(
         ValueError: a mode is unknown.
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ArgumentError(f"grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: {mode!r}.")
+        raise ArgumentError(
+            f"grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: {shown(mode)}."
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ArgumentError(
-            f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: {padding_mode!r}."
+            f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: {shown(padding_mode)}."
         )
     dims = input.ndim - 2
     if dims not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != dims or grid.shape[0] != input.shape[0]:

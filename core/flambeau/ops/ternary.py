@@ -10,7 +10,7 @@ import numpy as np
 from ..dispatch.operator import offer, primitive
 from ..dispatch.pointwise import finish_out, pointwise, result_type
 from ..dtype import bool_, uint8
-from ..errors import ArgumentTypeError, DtypeError
+from ..errors import ArgumentTypeError, DtypeError, shown
 from ..tensor import Tensor, constant
 
 __all__ = ["addcdiv", "addcmul", "clamp", "lerp", "where"]
@@ -242,7 +242,7 @@ def _fused(op: Any, self: Tensor, given: tuple[Any, ...], value: Any, out: Tenso
         )
     if isinstance(value, float) and dtype.category < 2:
         raise DtypeError(
-            f"{name}(): value must not be a floating point number for {dtype.name} tensors, got {value!r}."
+            f"{name}(): value must not be a floating point number for {dtype.name} tensors, got {shown(value)}."
         )
     if inplace:
         return cast(Tensor, op.op.body_of_inplace(self, *given, value))

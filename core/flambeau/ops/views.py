@@ -34,7 +34,7 @@ def sizes(args: tuple[Any, ...], what: str = "size") -> tuple[int, ...]:
         try:
             args = tuple(given)
         except TypeError:
-            raise ArgumentTypeError(f"{what}: expected ints, got {type(given).__name__} {given!r:.60}.") from None
+            raise ArgumentTypeError(f"{what}: expected ints, got {type(given).__name__} {shown(given)}.") from None
     for each in args:
         if type(each) is not int:
             break
@@ -43,7 +43,7 @@ def sizes(args: tuple[Any, ...], what: str = "size") -> tuple[int, ...]:
     result = []
     for each in args:
         if isinstance(each, bool) or not hasattr(each, "__index__"):
-            raise ArgumentTypeError(f"{what}: expected ints, got {type(each).__name__} {each!r:.60} in {args!r:.80}.")
+            raise ArgumentTypeError(f"{what}: expected ints, got {type(each).__name__} {shown(each)} in {shown(args)}.")
         result.append(each.__index__())
     return tuple(result)
 
