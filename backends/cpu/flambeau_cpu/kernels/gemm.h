@@ -221,12 +221,14 @@ static void N(vector)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, co
 
 /* ------------------------------------------------------------------ blas */
 
-/* Let OpenBLAS compute t, on this thread.  Returns false if it does not take such operands, or small ones, for which
- * the copies it always makes cost too much. */
+/* Whether a product is large enough for OpenBLAS, which always copies.  The whole product decides, not a thread's part
+ * of it, so that results do not depend on the number of threads. */
+static bool N(is_large)(i64 m, i64 n, i64 k) { return fb_least(m, fb_least(n, k)) >= 128; }
+
+/* Let OpenBLAS compute t, on this thread.  Returns false if it does not take such operands. */
 static bool N(blas)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs, N(target) t) {
-    enum { LEAST = 128 };
     fb_blas_gemm gemm = (T)0.5 == 0 ? NULL : fb_blas[sizeof(T) == sizeof(double)];
-    if (!gemm || fb_least(m, fb_least(n, k)) < LEAST) return false;
+    if (!gemm) return false;
     if (t.ccs != 1) return t.crs == 1 && N(blas)(n, m, k, b, bcs, brs, a, acs, ars, (N(target)){t.c, t.ccs, t.crs, t.bias, t.bcs, t.brs, t.alpha, t.beta});
     bool a_turned = acs != 1, b_turned = bcs != 1;
     i64 lda = a_turned ? acs : ars, ldb = b_turned ? bcs : brs;
@@ -266,8 +268,8 @@ static bool N(gemv)(i64 m, i64 k, const T *a, i64 ars, i64 acs, const T *x, i64 
 
 /* Matrix times matrix on this thread. */
 static bool N(gemm_one)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *b, i64 brs, i64 bcs,
-                        const N(target) *t) {
-    if (N(blas)(m, n, k, a, ars, acs, b, brs, bcs, *t)) return true;
+                        const N(target) *t, bool large) {
+    if (large && N(blas)(m, n, k, a, ars, acs, b, brs, bcs, *t)) return true;
     char stack[FB_STACK] __attribute__((aligned(64)));
     size_t bytes = N(scratch)(n, k, brs, bcs);
     T *scratch = bytes <= FB_STACK ? (T *)stack : fb_allocate(bytes);
@@ -292,11 +294,11 @@ static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
         t = (N(target)){t.c, t.ccs, t.crs, t.bias, t.bcs, t.brs, t.alpha, t.beta};
     }
     i64 work = m * n * k;
-    bool along_rows = vector || m > n;
+    bool along_rows = vector || m > n, large = N(is_large)(m, n, k);
     i64 unit = along_rows ? (vector ? 4 : FB_ROWS) : WIDTH, units = fb_ceil(along_rows ? m : n, unit);
     i64 parts = work < (vector ? FB_THREAD_WORK / 4 : FB_THREAD_WORK) ? 1 : fb_least(threads, units);
     if (parts == 1)
-        return vector ? N(gemv)(m, k, a, ars, acs, b, brs, &t) : N(gemm_one)(m, n, k, a, ars, acs, b, brs, bcs, &t);
+        return vector ? N(gemv)(m, k, a, ars, acs, b, brs, &t) : N(gemm_one)(m, n, k, a, ars, acs, b, brs, bcs, &t, large);
     bool failed = false;
 #pragma omp parallel for schedule(static) num_threads((int)parts) reduction(|| : failed)
     for (i64 part = 0; part < parts; part++) {
@@ -308,7 +310,7 @@ static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
         if (mine.bias) mine.bias += row * t.brs + column * t.bcs;
         const T *my_a = a + row * ars, *my_b = b + column * bcs;
         if (!(vector ? N(gemv)(rows, k, my_a, ars, acs, my_b, brs, &mine)
-                     : N(gemm_one)(rows, columns, k, my_a, ars, acs, my_b, brs, bcs, &mine)))
+                     : N(gemm_one)(rows, columns, k, my_a, ars, acs, my_b, brs, bcs, &mine, large)))
             failed = true;
     }
     return !failed;
