@@ -13,17 +13,19 @@ from types import ModuleType
 from typing import Any
 
 import flambeau
+import flambeau.accelerator
 import flambeau.autograd
 import flambeau.backends
 import flambeau.nn
 import flambeau.nn.functional
 import flambeau.nn.init
 import flambeau.optim
+import flambeau.streams
 import flambeau.utils.data
 from flambeau import backend
 
 NAMESPACES: list[ModuleType] = [
-    flambeau, flambeau.autograd, flambeau.backends, flambeau.nn, flambeau.nn.functional, flambeau.nn.init, flambeau.optim,
+    flambeau, flambeau.accelerator, flambeau.autograd, flambeau.backends, flambeau.nn, flambeau.nn.functional, flambeau.nn.init, flambeau.optim, flambeau.streams,
     flambeau.utils.data, backend,
 ]  # fmt: skip
 

@@ -201,3 +201,55 @@ def test_a_host_device_is_written_in_place(toy):
     with backends.fallback("cpu"):
         x[::2].sqrt_()
     assert x.tolist() == [2, 9, 4, 25]
+
+
+def trained(where, make, x, target):
+    """The losses and parameters of a few steps of training; the weights come from the host."""
+    torch.manual_seed(0)
+    model = make().to(where)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x.to(where)), target.to(where))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert {each.device.type for each in [*model.parameters(), *model.buffers()]} == {where}
+    return losses, [values(each) for each in model.parameters()]
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = torch.nn.LSTM(3, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][-1])
+
+
+NETWORKS = {
+    "convolution": (
+        lambda: torch.nn.Sequential(
+            torch.nn.Conv2d(1, 3, 3, bias=False), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+            torch.nn.Flatten(), torch.nn.LayerNorm(27), torch.nn.Linear(27, 3),
+        ),
+        (4, 1, 8, 8),
+    ),
+    "recurrence": (Recurrent, (5, 4, 3)),
+    "perceptron": (lambda: torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)), (4, 6)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_train_as_on_the_other_device(device, name):
+    make, shape = NETWORKS[name]
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
+    target = torch.tensor([0, 1, 2, 1])
+    with backends.fallback("cpu") as moved:
+        losses, parameters = trained(device, make, x, target)
+    expected, others = trained("cpu", make, x, target)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    for ours, theirs in zip(parameters, others, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+    assert moved.total.calls > 30 and losses[-1] < losses[0]
