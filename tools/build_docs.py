@@ -25,14 +25,15 @@ import flambeau.utils.data
 from flambeau import backend
 
 NAMESPACES: list[ModuleType] = [
-    flambeau, flambeau.accelerator, flambeau.autograd, flambeau.backends, flambeau.nn, flambeau.nn.functional, flambeau.nn.init, flambeau.optim, flambeau.streams,
-    flambeau.utils.data, backend,
+    flambeau, flambeau.accelerator, flambeau.autograd, flambeau.backends, flambeau.nn, flambeau.nn.functional,
+    flambeau.nn.init, flambeau.optim, flambeau.streams, flambeau.utils.data, backend,
 ]  # fmt: skip
 
 
 def public(owner: Any) -> Iterator[tuple[str, Any]]:
     """Documented functions and classes of a namespace by name."""
-    for name, value in sorted(vars(owner).items(), key=lambda item: item[0].lower()):
+    names = getattr(owner, "__all__", None) or list(vars(owner))
+    for name, value in sorted(((each, getattr(owner, each)) for each in names), key=lambda item: item[0].lower()):
         if not name.startswith("_") and callable(value) and inspect.getdoc(value):
             yield name, value
 
