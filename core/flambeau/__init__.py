@@ -50,6 +50,7 @@ from .ops.creation import (
 )
 from .ops.random import rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .ops.ranges import arange, eye, linspace, logspace, range
+from .ops.sparse import sparse_coo_tensor
 from .plugins import CORE_VERSION as __version__, set_default_device
 from .printing import get_printoptions, printoptions, set_printoptions
 from .random import default as _default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -73,7 +74,7 @@ cfloat, cdouble = complex64, complex128
 
 
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
-_PARTS = ("accelerator", "backends", "nn", "optim", "serialization", "utils")
+_PARTS = ("accelerator", "backends", "nn", "optim", "serialization", "sparse", "utils")
 #: Names that such a part provides.
 _PROVIDED = {
     "explain": "backends",

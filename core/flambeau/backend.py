@@ -58,7 +58,7 @@ from .errors import (
 )
 from .geometry import Geometry, Size, broadcast, broadcast_shapes, contiguous, contiguous_strides, expanded, strided
 from .key import Handle, Key, Memory, intern
-from .layout import layout, strided as strided_layout
+from .layout import layout, sparse_coo, strided as strided_layout
 from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
 
 __all__ = [
@@ -67,7 +67,7 @@ __all__ = [
     "PluginError", "Provider", "ShapeError", "Size", "Tensor", "bfloat16", "bool_", "broadcast", "broadcast_shapes",
     "complex64", "complex128", "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded",
     "float16", "float32", "float64", "from_bfloat16", "Hooks", "hookimpl", "hookspec", "int8", "int16", "int32", "int64",
-    "intern", "layout", "make", "shared_storage", "source_of", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
+    "intern", "layout", "make", "shared_storage", "source_of", "sparse_coo", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
 ]  # fmt: skip
 
 hookspec: Final = pluggy.HookspecMarker("flambeau")
@@ -133,7 +133,8 @@ class Backend:
         name: of the provider, unique; ``flambeau.backends.prefer(name)`` takes it.
         device: the device type it serves.
         version: shown by ``explain`` and ``python -m flambeau backends``.
-        memory: the device's memory, if this plug-in brings the device; None if it only brings kernels.
+        memory: the device's memory, if this plug-in brings the device; what holds the layout's tensors there, if it
+            brings a layout; None if it only brings kernels.
         kernels: operator name to kernels.
         priority: higher wins where several providers serve a call.
         layout: the layout of the tensors that the kernels take.
@@ -152,6 +153,11 @@ class Backend:
     layout: layout = strided_layout
     capabilities: frozenset[str] = frozenset()
     hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @property
+    def brings_device(self) -> bool:
+        """Whether the device itself comes with it, not only a layout or kernels."""
+        return self.memory is not None and self.layout is strided_layout
 
     def validate(self, plugin: str) -> None:
         """Check the description.
@@ -193,7 +199,7 @@ class Backend:
             ):
                 expect(hasattr(self.memory, method), f"memory with {method!r}", self.memory)
         draws = [name for name in self.kernels if "seed" in operators[name].parameters]
-        fault = _fault(self.capabilities, self.hooks, draws, self.memory is not None)
+        fault = _fault(self.capabilities, self.hooks, draws, self.brings_device)
         if fault:
             raise PluginError(f"Plug-in {plugin!r}, backend {self.name!r}: expected {fault}.")
 

@@ -113,7 +113,7 @@ def option(device: Device, hook: str, otherwise: Callable[..., Any] | None) -> A
     plugins.load(device.type)
     for plugin in plugins:
         for each in plugin.backends:
-            if each.device == device.type and each.memory is not None and hook in each.hooks:
+            if each.device == device.type and each.brings_device and hook in each.hooks:
                 return each.hooks[hook]
     return otherwise
 

@@ -24,7 +24,12 @@ Handle = Any
 
 
 class Memory(Protocol):
-    """What the core asks of a device's memory; a plug-in that brings a device implements it."""
+    """What the core asks of a device's memory; a plug-in that brings a device implements it.
+
+    So does a plug-in that brings a layout: its handles stand for whole tensors, in whatever form it likes.
+    A handle that an allocator gave is a tensor of zeros there; what cannot be done without strides (``shifter``,
+    ``to_numpy``) raises and says how to convert.
+    """
 
     #: NumPy can address the memory in place
     host: bool
@@ -64,30 +69,35 @@ class Memory(Protocol):
 
 
 class _Devices:
-    """The loaded devices' memory; ``find`` is installed by the plug-in loader."""
+    """The memory of the loaded devices and layouts; ``find`` is installed by the plug-in loader."""
 
     def __init__(self) -> None:
-        self.memory: dict[str, Memory] = {}
-        self.find: Callable[[str], Memory] | None = None
+        self.memory: dict[tuple[str, Layout], Memory] = {}
+        self.find: Callable[[str, Layout], Memory] | None = None
         #: called with a device type that is forgotten
         self.followers: list[Callable[[str], None]] = []
         #: devices that stand for real ones while a call is explained
         self.stand_ins: dict[Device, Any] = {}
 
-    def __call__(self, device: Device) -> Memory:
-        found = self.stand_ins.get(device) or self.memory.get(device.type)
+    def __call__(self, device: Device, layout: Layout = strided) -> Memory:
+        stand_in = self.stand_ins.get(device)
+        if stand_in is not None:
+            return stand_in.of(layout)  # type: ignore[no-any-return]
+        found = self.memory.get((device.type, layout))
         if found is None:
             if self.find is None:
                 raise DeviceError(f"No plug-in provides the device {str(device)!r}.")
-            found = self.memory[device.type] = self.find(device.type)
+            found = self.memory[device.type, layout] = self.find(device.type, layout)
         return found
 
-    def forget(self, device: str) -> None:
-        """Drop what is known of a device type that no longer exists."""
-        self.memory.pop(device, None)
-        for place in [each for each in _interned if each[0].type == device]:
+    def forget(self, device: str, layout: Layout = strided) -> None:
+        """Drop what is known of a layout of a device type that no longer exists; with strides, the device itself."""
+        whole = layout is strided
+        for kind in [each for each in self.memory if each[0] == device and (whole or each[1] is layout)]:
+            del self.memory[kind]
+        for place in [each for each in _interned if each[0].type == device and (whole or each[1] is layout)]:
             del _interned[place]
-        for follow in self.followers:
+        for follow in self.followers if whole else ():
             follow(device)
 
 
@@ -106,7 +116,7 @@ class Key:
 
     def __init__(self, device: Device, layout: Layout, dtype: Dtype) -> None:
         self.device, self.layout, self.dtype = device, layout, dtype
-        self.memory = memory = devices(device)
+        self.memory = memory = devices(device, layout)
         self.allocate = memory.allocator(device, dtype)
         self.allocate_zeros = memory.zeros_allocator(device, dtype)
         self.shift = memory.shifter(dtype)

@@ -32,8 +32,9 @@ from .dtype import (
 )
 from .errors import ArgumentError, ArgumentTypeError, shown
 from .key import intern
-from .layout import strided
+from .layout import layout as Layout, sparse_coo, strided
 from .ops.creation import empty, tensor
+from .ops.sparse import sparse_coo_tensor
 from .pickling import fresh_storage
 from .plugins import default_device, set_default_device
 from .storage import TypedStorage
@@ -54,8 +55,8 @@ _PLAIN: Final = "cpu"
 
 def type_name(self: Any, suffix: str = "Tensor") -> str:
     """``torch.FloatTensor``-style name of a tensor's dtype and device."""
-    where = self.device.type
-    return f"torch.{'' if where == _PLAIN else where + '.'}{_STEMS[self.dtype]}{suffix}"
+    places = [each for each in (self.device.type, self.layout.name) if each not in (_PLAIN, strided.name)]
+    return ".".join(["torch", *[each.partition("_")[0] for each in places], f"{_STEMS[self.dtype]}{suffix}"])
 
 
 class _TypeOf(type):
@@ -63,6 +64,7 @@ class _TypeOf(type):
 
     stem: str
     place: str
+    layout: Layout
     kind: type
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -70,6 +72,7 @@ class _TypeOf(type):
             isinstance(instance, cls.kind)
             and cast(Any, instance).dtype is cls.dtype
             and cast(Any, instance).device.type == cls.place
+            and getattr(instance, "layout", cls.layout) is cls.layout
         )
 
     def __subclasscheck__(cls, subclass: type) -> bool:
@@ -110,19 +113,40 @@ def _new_storage(cls: Any, *args: Any) -> TypedStorage:
     return TypedStorage(fresh_storage(key, args[0] if args else 0))
 
 
+def _new_sparse(cls: Any, *args: Any) -> Tensor:
+    options = {"dtype": cls.dtype, "device": cls.place}
+    if args and isinstance(args[0], Tensor):
+        return sparse_coo_tensor(*args, **options)
+    return sparse_coo_tensor(args or (0,), **options)
+
+
 def types_of(place: str) -> dict[str, Any]:
     """The typed names of one device: ``FloatTensor``, ``FloatStorage``, ..."""
+    prefix = "" if place == _PLAIN else f"{place}."
+    return {
+        **_types_like(place, prefix, "Tensor", Tensor, _new_tensor),
+        **_types_like(place, prefix, "Storage", TypedStorage, _new_storage),
+    }
+
+
+def sparse_types(place: str = _PLAIN) -> dict[str, Any]:
+    """The typed names of sparse tensors on one device: ``torch.sparse.FloatTensor``, ..."""
+    prefix = "sparse." if place == _PLAIN else f"{place}.sparse."
+    return _types_like(place, prefix, "Tensor", Tensor, _new_sparse, sparse_coo)
+
+
+def _types_like(
+    place: str, prefix: str, suffix: str, kind: type, make: Callable[..., Any], layout: Layout = strided
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    make: Callable[..., Any]
-    for suffix, kind, make in (("Tensor", Tensor, _new_tensor), ("Storage", TypedStorage, _new_storage)):
-        for stem in NAMES:
-            name = stem + suffix
-            body = {
-                "__new__": make, "stem": stem, "place": place, "kind": kind, "__module__": __name__,
-                "__doc__": f"``{name}``: a {suffix.lower()} of {NAMES[stem].name} on {place}.",
-            }  # fmt: skip
-            found[name] = _TypeOf(name, (), body)
-            found[name].__qualname__ = name if place == _PLAIN else f"{place}.{name}"
+    for stem in NAMES:
+        name = stem + suffix
+        body = {
+            "__new__": make, "stem": stem, "place": place, "layout": layout, "kind": kind, "__module__": __name__,
+            "__doc__": f"``{prefix}{name}``: a {suffix.lower()} of {NAMES[stem].name} on {place}.",
+        }  # fmt: skip
+        found[name] = _TypeOf(name, (), body)
+        found[name].__qualname__ = prefix + name
     return found
 
 

@@ -21,7 +21,7 @@ from .dispatch.providers import registry
 from .dtype import default, dtype as Dtype
 from .errors import DeviceError, PluginError
 from .key import Key, Memory, devices, intern
-from .layout import strided
+from .layout import layout as Layout, strided
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -117,8 +117,9 @@ class _Plugins:
         with self._lock:
             self._found = [each for each in self if each is not plugin]
             registry.remove(plugin.distribution)
-            if any(each.memory is not None for each in plugin.backends):
-                devices.forget(plugin.device)
+            for each in plugin.backends:
+                if each.memory is not None:
+                    devices.forget(plugin.device, each.layout)
 
     def load(self, device: str) -> None:
         """Load every plug-in that serves a device type; failures are kept, not raised."""
@@ -145,8 +146,8 @@ class _Plugins:
                         RuntimeWarning,
                     )
 
-    def find_memory(self, device: str) -> Memory:
-        """The memory of a device type.
+    def find_memory(self, device: str, layout: Layout = strided) -> Memory:
+        """The memory of a device type, or what holds its tensors of another layout.
 
         Raises:
             RuntimeError: nothing provides it, or what does is broken.
@@ -155,8 +156,11 @@ class _Plugins:
         mine = [each for each in self if each.device == device]
         for plugin in mine:
             for each in plugin.backends:
-                if each.memory is not None:
+                if each.memory is not None and each.layout is layout:
                     return each.memory
+        if layout is not strided:
+            self.find_memory(device)
+            raise DeviceError(unknown_layout(device, layout, [each for each in mine if each.error is not None]))
         broken = [each for each in mine if each.error is not None]
         if broken:
             raise PluginError(
@@ -198,6 +202,13 @@ def unknown_device(device: str | None, known: list[str]) -> str:
         f"No installed plug-in provides the device {device!r}. {installed}\n"
         f"Install the one that does, for example: pip install flambeau-{device}"
     )
+
+
+def unknown_layout(device: str, layout: Layout, broken: list[Plugin]) -> str:
+    """What to say when tensors of a layout are wanted and nothing provides it."""
+    lines = [f"No installed plug-in provides the layout {layout.name} on {device}."]
+    lines += [f"The plug-in {each.distribution} is {each.state}: {each.reason}" for each in broken[:1]]
+    return "\n".join([*lines, f"Install the one that does: pip install flambeau-{layout.name.partition('_')[0]}"])
 
 
 # This module imports inside functions: neither the metadata reader nor pluggy is

@@ -210,7 +210,8 @@ def _sparse(self: Any) -> str:
     parts = []
     for name, part in (("indices", indices), ("values", numbers)):
         head = f"{name}={_PREFIX}"
-        parts.append(_joined(head + text(values(part), indent + len(head)), (), indent))
+        size = () if part.numel() else (f"size={tuple(part.shape)}",)
+        parts.append(_joined(head + text(values(part), indent + len(head)), size, indent))
     rest = [f"size={tuple(self.shape)}", f"nnz={numbers.shape[0]}"]
     rest += [each for each in _suffixes(self) if not each.startswith("size=")]
     head = _PREFIX + (",\n" + " " * indent).join(parts) + ",\n" + " " * indent + rest[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -16,10 +17,10 @@ import numpy as np
 
 from .device import device as Device
 from .dtype import bfloat16, dtype as Dtype
-from .errors import ArgumentTypeError, DtypeError, shown
+from .errors import ArgumentTypeError, DtypeError, MissingKernelError, shown
 from .geometry import Geometry, Size, contiguous
 from .key import Handle, Key
-from .layout import layout as Layout
+from .layout import layout as Layout, strided
 
 if TYPE_CHECKING:
     from .autograd.node import Leaf, Node
@@ -161,7 +162,17 @@ def shared_storage(tensor: Tensor) -> Storage:
 
 
 def view(tensor: Tensor, geometry: Geometry, shift: int = 0) -> Tensor:
-    """Another look at a tensor's memory, ``shift`` elements further; autograd is the caller's."""
+    """Another look at a tensor's memory, ``shift`` elements further; autograd is the caller's.
+
+    Raises:
+        NotImplementedError: the tensor has no strides.
+    """
+    if tensor.key.layout is not strided:
+        name = sys._getframe(1).f_code.co_name.strip("_")
+        raise MissingKernelError(
+            f'"{name}" not implemented for {tensor.key.dtype.name} on {tensor.key.device} ({tensor.key.layout.name}).\n'
+            "A view needs strides: convert with x.to_dense()."
+        )
     result = _new(Tensor)
     result.key, result.geometry = tensor.key, geometry
     result.shared = tensor.shared or shared_storage(tensor)

@@ -57,7 +57,7 @@ def _tried(plugin: Plugin) -> dict[str, Any]:
         state = "works"
         try:
             for backend in plugin.backends:
-                if backend.memory is not None:
+                if backend.memory is not None and backend.brings_device:
                     _remember(backend.memory, plugin.device)
         except Exception as problem:
             state, error = "unusable", problem

@@ -27,7 +27,7 @@ def described(backend: Backend) -> dict[str, Any]:
     """One provider as JSON."""
     return {
         "name": backend.name, "version": backend.version, "priority": backend.priority, "layout": backend.layout.name,
-        "brings_device": backend.memory is not None, "capabilities": sorted(backend.capabilities),
+        "brings_device": backend.brings_device, "capabilities": sorted(backend.capabilities),
         "operators": len(backend.kernels),
     }  # fmt: skip
 

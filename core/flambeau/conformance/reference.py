@@ -21,6 +21,7 @@ from ..dtype import complex128, dtype as Dtype, float64, from_numpy_dtype
 from ..errors import BoundsError
 from ..geometry import contiguous
 from ..key import Handle, Key, devices
+from ..layout import strided
 from ..ops.conversion import host_array
 from ..tensor import Tensor, make
 from .families import DEFINITIONS
@@ -132,7 +133,7 @@ def references() -> Mapping[str, Callable[..., Any]]:
 
 def reference_device() -> Device:
     """The reference, ready for use."""
-    if REFERENCE not in devices.memory:
+    if (REFERENCE, strided) not in devices.memory:
         kernels = {name: _Reference(operators[name], oracle) for name, oracle in references().items()}
         register(Backend(name=REFERENCE, device=REFERENCE, version="", memory=NumpyMemory(), kernels=kernels))
         devices(Device(REFERENCE))

@@ -19,6 +19,7 @@ from ..dtype import dtype as Dtype
 from ..generator import Generator
 from ..geometry import Geometry, contiguous
 from ..key import Key, Memory, devices, intern
+from ..layout import layout as Layout, strided
 from ..tensor import Storage, Tensor, clock, make
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class StandIn:
         self.real, self.memory, self.host = real, memory, memory.host
         #: gives what an operator runs on tensors of this device
         self.answer = answer
+
+    def of(self, layout: Layout) -> StandIn:
+        """The same for tensors of a layout."""
+        return self if layout is strided else StandIn(self.real, devices(self.real, layout), self.answer)
 
     def canonical(self, device: Device) -> Device:
         return device

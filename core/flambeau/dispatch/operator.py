@@ -25,7 +25,7 @@ from .missing import missing_kernel
 from .plans import make_plan
 from .providers import Kernel, registry
 from .scope import Substitute, asking
-from .writes import before_write, device_mismatch, explained, writable
+from .writes import before_write, explained, meeting, writable
 
 __all__ = [
     "Declared",
@@ -382,7 +382,11 @@ def _overridden(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         tensor = next((part for each in bound if isinstance(each, (list, tuple)) for part in each), None)
         if not isinstance(tensor, Tensor):
             return cast(Callable[..., Any], op.body)(*args, **kwargs)
-    kernel = op.table.get(tensor.key) or op.resolve(tensor.key)
+    key = tensor.key
+    for each in bound:
+        if isinstance(each, Tensor) and each.key.layout is not key.layout:
+            key = meeting(op.name, key, tensor, each)
+    kernel = op.table.get(key) or op.resolve(key)
     return kernel(*bound)
 
 
@@ -407,9 +411,9 @@ def _kernel_runner(op: Operator) -> Callable[..., Any]:
     if count == 2 and not op.lists and not op.optional:
 
         def run2(self: Tensor, other: Tensor, *rest: Any) -> Any:
-            key = self.key
-            if key.device is not other.key.device:
-                raise device_mismatch(op.name, self, other)
+            key, theirs = self.key, other.key
+            if key is not theirs and (key.device is not theirs.device or key.layout is not theirs.layout):
+                key = meeting(op.name, key, self, other)
             result = (table.get(key) or resolve(key))(self, other, *rest)
             if (self.node is not None or other.node is not None) and mode.enabled and op.differentiable is not False:
                 record(op, (self, other, *rest), result)
@@ -422,16 +426,12 @@ def _kernel_runner(op: Operator) -> Callable[..., Any]:
         key = first.key
         tracked = False
         for each in args[:count]:
-            if type(each) is list or type(each) is tuple:
-                for part in each:
-                    if part is not None:
-                        if part.key.device is not key.device:
-                            raise device_mismatch(op.name, first, part)
-                        tracked = tracked or part.node is not None
-            elif each is not None:
-                if each.key.device is not key.device:
-                    raise device_mismatch(op.name, first, each)
-                tracked = tracked or each.node is not None
+            for part in each if type(each) is list or type(each) is tuple else (each,):
+                if part is not None:
+                    theirs = part.key
+                    if key is not theirs and (key.device is not theirs.device or key.layout is not theirs.layout):
+                        key = meeting(op.name, key, first, part)
+                    tracked = tracked or part.node is not None
         result = (table.get(key) or resolve(key))(*args)
         if tracked and mode.enabled and op.differentiable is not False:
             record(op, args, result)
@@ -449,16 +449,12 @@ def _mutating_runner(op: Operator) -> Callable[..., Any]:
         key = target.key
         recording = target.node is not None and tracked(target)
         for each in rest[:others]:
-            if isinstance(each, Tensor):
-                if each.key.device is not key.device:
-                    raise device_mismatch(op.name, target, each)
-                recording = recording or (each.node is not None and tracked(each))
-            elif each is not None:
-                for part in each:
-                    if part is not None:
-                        if part.key.device is not key.device:
-                            raise device_mismatch(op.name, target, part)
-                        recording = recording or tracked(part)
+            for part in (each,) if each is None or isinstance(each, Tensor) else each:
+                if part is not None:
+                    theirs = part.key
+                    if key is not theirs and (key.device is not theirs.device or key.layout is not theirs.layout):
+                        key = meeting(op.name, key, target, part)
+                    recording = recording or (part.node is not None and tracked(part))
         if not target.geometry.dense:
             writable(target, op.name)
         recording = recording and mode.enabled and op.differentiable is not False

@@ -18,6 +18,7 @@ from ..dtype import bool_, can_cast, default, dtype as Dtype, float64, of_scalar
 from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, shown
 from ..geometry import broadcast_shapes
 from ..key import Key
+from ..layout import strided
 from ..tensor import Tensor, constant, touch
 from .operator import Declared, Operator, publish
 from .writes import before_write, device_mismatch, writable
@@ -99,7 +100,11 @@ class Pointwise:
         first: Tensor | None = None
         for each in operands:
             if isinstance(each, Tensor):
-                if first is None or (first.geometry.ndim == 0 and first.key.memory.host and each.geometry.ndim):
+                if (
+                    first is None
+                    or (first.geometry.ndim == 0 and first.key.memory.host and each.geometry.ndim)
+                    or (first.key.layout is strided and each.key.layout is not strided)
+                ):
                     first = each
             elif type(each) not in NUMBERS:
                 raise ArgumentTypeError(
@@ -163,7 +168,7 @@ class Pointwise:
         snapshot = before_write(op, target) if recording else None
         kernel = op.table.get(key) or op.resolve(key)
         tensors = [each if isinstance(each, Tensor) else constant(key, each) for each in operands]
-        if result_dtype is target.key.dtype and key is target.key and not _partial_overlap(target, others):
+        if result_dtype is key.dtype is target.key.dtype and not _partial_overlap(target, others):
             kernel(*tensors, out=target)
             touch(target)
         else:

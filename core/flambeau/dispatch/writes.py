@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 from ..autograd.grad_mode import no_grad
 from ..autograd.node import Leaf, edge
 from ..errors import ArgumentTypeError, AutogradError, DeviceError, shown
+from ..key import Key
+from ..layout import strided
 from ..tensor import Tensor, make
 from .plans import reads_of
 
 if TYPE_CHECKING:
     from .operator import Operator
 
-__all__ = ["before_write", "device_mismatch", "explained", "writable"]
+__all__ = ["before_write", "device_mismatch", "explained", "meeting", "writable"]
 
 
 def writable(target: Tensor, name: str) -> None:
@@ -60,6 +62,17 @@ def device_mismatch(name: str, a: Tensor, b: Tensor) -> DeviceError:
         f"Expected all tensors to be on the same device, but {name} got {a.device} (shape {list(a.shape)}) "
         f"and {b.device} (shape {list(b.shape)}).\nMove one with .to({str(a.device)!r})."
     )
+
+
+def meeting(name: str, key: Key, first: Tensor, other: Tensor) -> Key:
+    """The key that serves a call where tensors of two devices or layouts meet: that of the one without strides.
+
+    Raises:
+        RuntimeError: the devices differ.
+    """
+    if other.key.device is not key.device:
+        raise device_mismatch(name, first, other)
+    return other.key if key.layout is strided else key
 
 
 def explained(

@@ -27,7 +27,7 @@ from ..dtype import (
 from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, shown
 from ..geometry import broadcast_shapes, contiguous
 from ..key import intern
-from ..layout import layout as Layout
+from ..layout import layout as Layout, strided
 from ..tensor import Tensor, constant, from_bfloat16, make, number_of
 from .views import expand, view
 
@@ -197,7 +197,7 @@ def host_array(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as an array in the memory format, sharing memory if the device is the host."""
     key, geometry, shared = self.key, self.geometry, self.shared
     span = geometry.span
-    if not span:
+    if not span and key.layout is strided:
         flat = np.empty(0, key.dtype.numpy)
     elif shared is None:
         flat = key.memory.to_numpy(self.memory, span, key.dtype)

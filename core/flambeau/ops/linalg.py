@@ -45,6 +45,11 @@ def same_key(name: str, *tensors: Any) -> None:
             )
 
 
+def layouts_differ(self: Tensor, other: Any) -> bool:
+    """Whether one operand is sparse and the other is not."""
+    return isinstance(other, Tensor) and isinstance(self, Tensor) and self.key.layout is not other.key.layout
+
+
 def wrong_sizes(name: str, expected: str, *tensors: Tensor) -> ShapeError:
     return ShapeError(f"{name}: expected {expected}, got {' and '.join(str(list(each.shape)) for each in tensors)}.")
 
@@ -75,6 +80,8 @@ def mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if type(mat2) is Tensor and self.key is mat2.key:
         if (mm, self.geometry, mat2.geometry) in fits:
             return cast(Tensor, mm.run(self, mat2))
+    elif layouts_differ(self, mat2):
+        return cast(Tensor, declared("spmm")(self, mat2))
     else:
         same_key("mm", self, mat2)
     a, b = self.geometry.shape, mat2.geometry.shape
@@ -131,6 +138,8 @@ def mv(self: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if out is not None:
         return finish_out("mv", out, (self, vec), lambda: cast(Tensor, mv(self, vec)))
+    if layouts_differ(self, vec):
+        return cast(Tensor, declared("spmm")(self, vec))
     if not isinstance(vec, Tensor) or self.key is not vec.key:
         same_key("mv", self, vec)
     a, b = self.geometry.shape, vec.geometry.shape
@@ -199,6 +208,8 @@ _matmul_table: Final = matmul.op.table
 
 
 def _checked_matmul(self: Tensor, other: Tensor) -> Tensor:
+    if layouts_differ(self, other):
+        return cast(Tensor, declared("spmm")(self, other))
     same_key("matmul", self, other)
     a, b = self.geometry.shape, other.geometry.shape
     if not a or not b:
@@ -294,7 +305,7 @@ def _check_addition(name: str, self: Tensor, shape: tuple[int, ...]) -> None:
         )
 
 
-@primitive("self mat1 mat2 | beta alpha", inplace="addmm_")
+@primitive("self mat1 mat2 | beta alpha", inplace="addmm_", namespaces=("", "sparse"))
 def addmm(
     self: Tensor, mat1: Tensor, mat2: Tensor, *old: Any, beta: float = 1, alpha: float = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -318,6 +329,8 @@ def addmm(
         return finish_out(
             "addmm", out, (self, mat1, mat2), lambda: cast(Tensor, addmm(self, mat1, mat2, beta=beta, alpha=alpha))
         )
+    if layouts_differ(mat1, mat2):
+        return cast(Tensor, scaled(self, beta) + scaled(mm(mat1, mat2), alpha))
     same_key("addmm", self, mat1, mat2)
     a, b = mat1.geometry.shape, mat2.geometry.shape
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:

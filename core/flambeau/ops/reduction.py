@@ -14,8 +14,10 @@ from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, default, dtype as Dtype, int64
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import axis
+from ..layout import strided
 from ..tensor import Tensor
 from .conversion import cast_to
+from .views import declared as operator_named
 
 __all__ = [
     "all_", "any_", "count_nonzero", "dist", "logsumexp", "mean", "norm", "prod", "std", "std_mean", "sum_", "var",
@@ -122,6 +124,8 @@ def sum_(
         return finish_out("sum", out, (self,), lambda: cast(Tensor, sum_(self, dim, keepdim, dtype=dtype)))
     own = self.key.dtype
     dims = ALL_DIMS[self.geometry.ndim] if dim is None else reduced_dims(dim, self.geometry.ndim)
+    if self.key.layout is not strided:
+        return cast(Tensor, operator_named("sparse.sum")(self, dims, dtype, keepdim))
     if dtype is None:
         return cast(Tensor, sum_.run(self, dims, keepdim, own if own.category >= 2 else int64))
     self, dtype, finally_ = _summed(self, dtype)
@@ -368,6 +372,8 @@ def lp_norm(
             f"{name}: Expected a floating point or complex tensor as input. Got {self.key.dtype.name}.\nConvert with x.float()."
         )
     dims = reduced_dims(dim, self.geometry.ndim)
+    if self.key.layout is not strided:
+        return cast(Tensor, operator_named("sparse.norm")(self, float(p), dims, keepdim))
     if (p == math.inf or p < 0) and not self.geometry.numel:
         if dim is None or any(self.geometry.shape[each] == 0 for each in dims):
             raise ShapeError(

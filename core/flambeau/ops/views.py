@@ -13,6 +13,7 @@ from ..dispatch.operator import composite, operators, view_op
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown
 from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
+from ..layout import strided as strided_layout
 from ..tensor import VIEW, Tensor, alias, make, view as _view
 
 __all__ = [
@@ -304,14 +305,14 @@ def permute(self: Tensor, *dims: Any) -> Tensor:
     geometry = self.geometry
     if len(given) != geometry.ndim:
         raise ShapeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {geometry.ndim} is not equal to len(dims) = {len(given)}".replace(
-                "permute(sparse_coo)", "permute"
-            )
+            f"permute: number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {geometry.ndim} is not equal to len(dims) = {len(given)}"
         )
     order = tuple(axis(each, geometry.ndim) for each in given)
     if len(set(order)) != len(order):
         raise ShapeError(f"permute(): duplicate dims are not allowed, got {list(given)}.")
+    if self.key.layout is not strided_layout:
+        return cast(Tensor, declared("permute_copy")(self, order))
     shape, strides = geometry.shape, geometry.strides
     result = _view(self, strided(tuple([shape[i] for i in order]), tuple([strides[i] for i in order])))
     return cast(Tensor, permute.run(result, self, order))
@@ -327,11 +328,18 @@ def _permute_gradient(grad: Any, dims: tuple[int, ...]) -> Any:
 permute.gradient(self=_permute_gradient)
 
 
+def swapped(ndim: int, a: int, b: int) -> tuple[int, ...]:
+    """The order of dimensions in which two have changed places."""
+    return tuple(b if each == a else a if each == b else each for each in range(ndim))
+
+
 @view_op("self | dim0 dim1")
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions."""
     geometry = self.geometry
     a, b = axis(dim0, geometry.ndim), axis(dim1, geometry.ndim)
+    if self.key.layout is not strided_layout:
+        return cast(Tensor, declared("permute_copy")(self, swapped(geometry.ndim, a, b)))
     if a == b:
         result = _view(self, geometry)
     else:
@@ -361,6 +369,8 @@ def t(self: Tensor) -> Tensor:
         RuntimeError: there are more than two dimensions.
     """
     geometry = self.geometry
+    if self.key.layout is not strided_layout and geometry.ndim <= 2:
+        return cast(Tensor, declared("permute_copy")(self, tuple(reversed(range(geometry.ndim)))))
     if geometry.ndim == 2:
         (rows, columns), (down, across) = geometry.shape, geometry.strides
         geometry = strided((columns, rows), (across, down))

@@ -1,0 +1,67 @@
+"""How the C kernels are compiled into the module ``flambeau_sparse._kernels``, and what Python sees of them.
+
+Environment: FLAMBEAU_CPU_CFLAGS adds compiler flags, FLAMBEAU_CPU_SANITIZE=1 builds with AddressSanitizer and
+UBSan, as for the CPU plug-in, whose process these kernels share.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cffi import FFI
+from setuptools import Extension
+
+# No -ffast-math: NaN, infinities and signed zeros keep their meaning.  Integers wrap around.
+FLAGS = ["-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wall", "-Wextra"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1"]  # the last -O wins
+#: C types by dtype; kernels are compiled for each.
+TYPES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "float32": "float", "float64": "double",
+}  # fmt: skip
+
+INTERFACE = """
+// places[i]: indices[0][i], indices[1][i], ... as one number, the last dimension fastest; indices are (dims, n).
+void fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places);
+
+// The stable order that sorts n numbers; 0 if there was no memory for it.
+int fs_order(const int64_t *numbers, int64_t n, int64_t *order);
+
+// Where in that order a run of equal numbers starts, and at last n: count + 1 numbers.  Returns count.
+int64_t fs_runs(const int64_t *numbers, const int64_t *order, int64_t n, int64_t *starts);
+
+// found[i]: where among n sorted numbers wanted[i] is, or -1.
+void fs_find(const int64_t *sorted, int64_t n, const int64_t *wanted, int64_t count, int64_t *found);
+"""
+# Dense operands have a stride for each of their two dimensions.
+TYPED_INTERFACE = """
+// out[r] = sum of values[order[k]] over run r; each value has width elements.
+void fs_sum_runs_{name}(const {T} *values, const int64_t *order, const int64_t *starts, int64_t runs, int64_t width,
+    {T} *out);
+
+// out[places[i]] += values[i]; no place comes twice.
+void fs_scatter_{name}({T} *out, const int64_t *places, const {T} *values, int64_t n, int64_t width);
+
+// out[r] = sum over starts[r] <= k < starts[r + 1] of values[k] * dense[columns[k]].
+void fs_spmm_{name}(const int64_t *starts, const int64_t *columns, const {T} *values, const {T} *dense, int64_t down,
+    int64_t across, int64_t rows, int64_t width, {T} *out);
+
+// out[k] = sum over j of a[rows[k]][j] * b[j][columns[k]].
+void fs_sddmm_{name}(const int64_t *rows, const int64_t *columns, int64_t n, const {T} *a, int64_t a_down,
+    int64_t a_across, const {T} *b, int64_t b_down, int64_t b_across, int64_t inner, {T} *out);
+"""
+
+
+def extension() -> Extension:
+    ffi = FFI()
+    text = INTERFACE + "".join(TYPED_INTERFACE.format(name=name, T=kind) for name, kind in TYPES.items())
+    ffi.cdef(text)
+    extra = os.environ.get("FLAMBEAU_CPU_CFLAGS", "").split()
+    if os.environ.get("FLAMBEAU_CPU_SANITIZE"):
+        extra += SANITIZE
+    ffi.set_source(
+        "flambeau_sparse._kernels", "#include <stdint.h>\n" + text, sources=["flambeau_sparse/kernels.c"],
+        define_macros=[("FS_TYPES", " ".join(f"X({name}, {kind})" for name, kind in TYPES.items()))],
+        extra_compile_args=[*FLAGS, *extra], extra_link_args=["-fopenmp", *extra],
+    )  # fmt: skip
+    return ffi.distutils_extension(tmpdir="build/cffi", verbose=False)

@@ -1,0 +1,105 @@
+"""The C kernels on NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from flambeau.backend import AllocationError, dtype, float32, float64, int8, int16, int32, int64, uint8
+
+from ._kernels import ffi, lib
+
+__all__ = ["DTYPES", "find", "order", "places", "runs", "sampled", "scatter", "sorted_product", "sum_runs"]
+
+Array = np.ndarray[Any, Any]
+
+#: C type of each element type that kernels are compiled for.
+_C_TYPES: Final = {
+    uint8: "uint8_t", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t", float32: "float",
+    float64: "double",
+}  # fmt: skip
+DTYPES: Final = tuple(_C_TYPES)
+
+
+def _pointer(array: Array) -> Any:
+    return ffi.from_buffer(f"{_C_TYPES[_dtype(array)]}[]", array, require_writable=False)
+
+
+def _dtype(array: Array) -> dtype:
+    return next(each for each in DTYPES if each.numpy == array.dtype)
+
+
+def _kernel(name: str, array: Array) -> Any:
+    return getattr(lib, f"fs_{name}_{_dtype(array).name}")
+
+
+def places(indices: Array, sizes: tuple[int, ...]) -> Array:
+    """Each column of indices as one number."""
+    dims, count = indices.shape
+    found = np.empty(count, np.int64)
+    lib.fs_places(_pointer(indices), dims, count, _pointer(np.array(sizes, np.int64)), _pointer(found))
+    return found
+
+
+def order(numbers: Array) -> Array:
+    """The stable order that sorts int64 numbers."""
+    found = np.empty(numbers.size, np.int64)
+    if not lib.fs_order(_pointer(numbers), numbers.size, _pointer(found)):
+        raise AllocationError(f"The host could not allocate the memory to sort {numbers.size:,} places.")
+    return found
+
+
+def runs(numbers: Array, ordered: Array) -> Array:
+    """Where runs of equal numbers start in sorted order, and the end."""
+    found = np.empty(numbers.size + 1, np.int64)
+    return found[: lib.fs_runs(_pointer(numbers), _pointer(ordered), numbers.size, _pointer(found)) + 1]
+
+
+def find(ordered: Array, wanted: Array) -> Array:
+    """Where in sorted numbers others are; -1 for those that are not there."""
+    found = np.empty(wanted.size, np.int64)
+    lib.fs_find(_pointer(ordered), ordered.size, _pointer(wanted), wanted.size, _pointer(found))
+    return found
+
+
+def sum_runs(values: Array, ordered: Array, starts: Array) -> Array:
+    """The sum of the values of each run."""
+    out = np.empty((starts.size - 1, *values.shape[1:]), values.dtype)
+    width = out[:1].size if len(out) else 0
+    kernel = _kernel("sum_runs", values)
+    kernel(_pointer(values), _pointer(ordered), _pointer(starts), starts.size - 1, width, _pointer(out))
+    return out
+
+
+def scatter(out: Array, where: Array, values: Array) -> None:
+    """Add values to the elements at different places of a row-major array."""
+    width = values[:1].size if len(values) else 0
+    _kernel("scatter", out)(_pointer(out), _pointer(where), _pointer(values), len(values), width)
+
+
+def sorted_product(starts: Array, columns: Array, values: Array, dense: Array) -> Array:
+    """Rows of sparse values, each from one start to the next, times a dense matrix."""
+    down, across = (each // dense.itemsize for each in dense.strides)
+    rows, width = starts.size - 1, dense.shape[1]
+    out = np.empty((rows, width), values.dtype)
+    _kernel("spmm", values)(
+        _pointer(starts), _pointer(columns), _pointer(values), _base(dense), down, across, rows, width, _pointer(out)
+    )
+    return out
+
+
+def sampled(rows: Array, columns: Array, a: Array, b: Array) -> Array:
+    """The elements at given places of a product of dense matrices."""
+    out = np.empty(rows.size, a.dtype)
+    steps = [[each // one.itemsize for each in one.strides] for one in (a, b)]
+    _kernel("sddmm", a)(
+        _pointer(rows), _pointer(columns), rows.size, _base(a), *steps[0], _base(b), *steps[1], a.shape[1],
+        _pointer(out),
+    )  # fmt: skip
+    return out
+
+
+def _base(array: Array) -> Any:
+    """The address of the first element of an array of any strides."""
+    return ffi.cast(f"{_C_TYPES[_dtype(array)]} *", array.__array_interface__["data"][0])

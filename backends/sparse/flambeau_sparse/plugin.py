@@ -1,0 +1,21 @@
+"""What the sparse plug-in contributes: the layout, its kernels, and the kernel that makes sparse tensors of dense ones."""
+
+from __future__ import annotations
+
+from flambeau.backend import Backend, hookimpl, sparse_coo
+
+from . import __version__, arithmetic, structure
+from .coordinates import SparseMemory
+
+__all__ = ["flambeau_backends"]
+
+
+@hookimpl
+def flambeau_backends() -> list[Backend]:
+    return [
+        Backend(
+            name="sparse", device="cpu", version=__version__, layout=sparse_coo, memory=SparseMemory(),
+            kernels={**structure.KERNELS, **arithmetic.KERNELS},
+        ),
+        Backend(name="sparse", device="cpu", version=__version__, kernels=structure.MAKERS),
+    ]  # fmt: skip

@@ -1,0 +1,531 @@
+"""Tensors that keep only some elements: their coordinates, and the values there.
+
+A sparse tensor of layout ``sparse_coo`` has ``sparse_dim`` dimensions that are named by columns of an int64
+matrix, its indices, and ``dense_dim`` more that each value has.  A place may be named several times, and then holds
+the sum; coalescing sorts the places and names each once.
+
+The plug-in of the layout brings the few primitives; the rest is made of them and of ordinary operators on values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ..device import device as Device
+from ..dispatch.operator import composite, offer, primitive
+from ..dispatch.pointwise import finish_out
+from ..dtype import dtype as Dtype, int64
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
+from ..geometry import Size
+from ..key import intern
+from ..layout import sparse_coo, strided
+from ..tensor import Tensor
+from .creation import as_tensor, finish
+from .linalg import old_order, scaled
+from .reduction import reduced_dims, with_dims
+from .views import permute, sizes
+
+__all__ = ["sparse_coo_tensor"]
+
+
+def require_sparse(name: str, tensor: Any) -> Tensor:
+    """Refuse what is no sparse tensor.
+
+    Raises:
+        RuntimeError: it is dense.
+        TypeError: it is no tensor.
+    """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(f"{name}() expects a sparse Tensor, got {type(tensor).__name__}.")
+    if tensor.key.layout is not sparse_coo:
+        raise DtypeError(
+            f"{name} expected sparse coordinate tensor layout but got {tensor.key.layout.name} "
+            f"(shape {list(tensor.shape)}).\nConvert it with x.to_sparse()."
+        )
+    return tensor
+
+
+# ---------------------------------------------------------------- making
+
+
+@primitive("values indices | size coalesced", method=False, namespaces=())
+def sparse_tensor(values: Tensor, indices: Tensor, size: Sequence[int], coalesced: bool) -> Tensor:
+    """A sparse tensor over values and indices that fit ``size``; both are shared, and not looked at."""
+    return cast(Tensor, sparse_tensor.run(values, indices, tuple(size), coalesced))
+
+
+sparse_tensor.gradient(values=lambda grad, indices: values_at(grad, indices))
+
+
+def sparse_coo_tensor(
+    indices: Any, values: Any = None, size: Any = None, *, dtype: Dtype | None = None, device: Any = None,
+    requires_grad: bool = False, is_coalesced: bool = False,
+) -> Tensor:  # fmt: skip
+    """A sparse tensor from the places of its elements and their values.
+
+    Args:
+        indices: whole numbers, (sparse_dim, n): each column is a place.  Or, without values, the size of a tensor
+            that holds nothing.
+        values: (n, ...): the value at each place; where places are repeated, values add up.
+        size: the shape; by default the smallest that holds all places.
+        dtype: that of the values if not given.
+        device: that of the values if not given.
+        requires_grad: whether operators on it record history.
+        is_coalesced: promises that places are sorted and differ.
+
+    Raises:
+        RuntimeError: the shapes do not go together, a place is outside, or no plug-in serves the layout.
+
+    >>> import flambeau
+    >>> flambeau.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 0.]])
+    """
+    if values is None:
+        shape = sizes((indices,) if size is None else (size,))
+        indices, values = _nothing(len(shape), dtype, device)
+        size = shape
+    values = as_tensor(values, dtype=dtype, device=device)
+    intern(values.device, sparse_coo, values.dtype)  # says so if nothing serves it
+    indices = _index_matrix(indices, values.device)
+    if not values.geometry.ndim:
+        values = cast(Any, values).expand(indices.shape[1])
+    if indices.shape[1] != values.shape[0]:
+        raise ShapeError(
+            "sparse_coo_tensor: indices and values must have same nnz, but got nnz from indices: "
+            f"{indices.shape[1]}, nnz from values: {values.shape[0]}."
+        )
+    shape = _inferred(indices, values) if size is None else sizes((size,))
+    _check_places(indices, values, shape)
+    result = sparse_tensor(values, indices, shape, is_coalesced)
+    return finish(result if not requires_grad else cast(Any, result).detach(), requires_grad)
+
+
+def _nothing(ndim: int, dtype: Dtype | None, device: Any) -> tuple[Any, Any]:
+    values: Any = as_tensor([], dtype=dtype, device=device)
+    return values.new_zeros((ndim, 0), dtype=int64), values
+
+
+def _index_matrix(given: Any, device: Device) -> Tensor:
+    found: Any = as_tensor(given, device=device)
+    if found.dtype.category != 1 and found.numel():
+        raise DtypeError(
+            f"sparse_coo_tensor: indices must be an int64 tensor, got {found.dtype.name}.\nConvert them with .long()."
+        )
+    if found.ndim != 2:
+        raise ShapeError(f"sparse_coo_tensor: indices must be sparse_dim x nnz, but got shape {list(found.shape)}.")
+    return cast(Tensor, found.long())
+
+
+def _inferred(indices: Any, values: Any) -> tuple[int, ...]:
+    if not indices.shape[1]:
+        return (*[0] * indices.shape[0], *values.shape[1:])
+    return (*[int(each) + 1 for each in indices.max(1)[0].tolist()], *values.shape[1:])
+
+
+def _check_places(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
+    count, dense = indices.shape[0], values.ndim - 1
+    if len(shape) != count + dense:
+        raise ShapeError(
+            f"sparse_coo_tensor: number of dimensions must be sparse_dim ({count}) + dense_dim ({dense}), "
+            f"but got {len(shape)}: size {list(shape)}."
+        )
+    if tuple(values.shape[1:]) != tuple(shape[count:]):
+        raise ShapeError(
+            f"sparse_coo_tensor: values has incorrect size, expected {[indices.shape[1], *shape[count:]]}, "
+            f"got {list(values.shape)}."
+        )
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"sparse_coo_tensor: sizes are not negative, got {list(shape)}.")
+    if math.prod(shape[:count]) >= 2**63:
+        raise ShapeError(f"sparse_coo_tensor: places are numbered below 2**63, got sparse sizes {list(shape[:count])}.")
+    if not (indices.shape[1] and count):
+        return
+    for dim, (low, high) in enumerate(zip(indices.min(1)[0].tolist(), indices.max(1)[0].tolist(), strict=True)):
+        if low < 0:
+            raise _PlaceError(f"sparse_coo_tensor: found negative index {low} for dim {dim}.")
+        if high >= shape[dim]:
+            raise _PlaceError(
+                f"sparse_coo_tensor: size is inconsistent with indices: for dim {dim}, size is {shape[dim]} "
+                f"but found index {high}."
+            )
+
+
+class _PlaceError(ShapeError, BoundsError):
+    """A place outside of the tensor."""
+
+
+@composite(namespaces=())
+def to_sparse(self: Tensor, sparse_dim: int | None = None) -> Tensor:
+    """The tensor as a sparse one that holds what is not zero.
+
+    Args:
+        sparse_dim: how many leading dimensions are sparse; all if not given.
+
+    Raises:
+        RuntimeError: there are fewer dimensions.
+    """
+    if self.key.layout is sparse_coo:
+        return self
+    ndim = self.geometry.ndim
+    count = ndim if sparse_dim is None else sparse_dim
+    if not (min(ndim, 1) <= count <= ndim):
+        raise ShapeError(
+            f"to_sparse: sparse_dim is from {min(ndim, 1)} to {ndim} for shape {list(self.shape)}, got {sparse_dim}."
+        )
+    held: Any = cast(Any, self).detach() != 0
+    if count < ndim:
+        held = held.flatten(count).any(-1)
+    indices = held.nonzero().t().contiguous()
+    return cast(Tensor, sparse_tensor(values_at(self, indices), indices, self.shape, True))
+
+
+# ---------------------------------------------------------------- looking inside
+
+
+@primitive("self |", method=False, namespaces=())
+def sparse_indices(self: Tensor) -> Tensor:
+    """The places, (sparse_dim, n); shared with the tensor."""
+    return cast(Tensor, sparse_indices.run(require_sparse("_indices", self)))
+
+
+sparse_indices.nondifferentiable()
+
+
+@primitive("self |", namespaces=())
+def is_coalesced(self: Tensor) -> bool:
+    """Whether places are known to be sorted and to differ."""
+    return bool(is_coalesced.run(require_sparse("is_coalesced", self)))
+
+
+is_coalesced.nondifferentiable()
+
+
+@primitive("self |", method=False, namespaces=())
+def sparse_values(self: Tensor) -> Tensor:
+    """The values, (n, ...); shared with the tensor."""
+    return cast(Tensor, sparse_values.run(require_sparse("_values", self)))
+
+
+sparse_values.gradient(self=lambda grad, self: sparse_tensor(grad, sparse_indices(self), self.shape, is_coalesced(self)))
+
+
+@primitive("self |", namespaces=())
+def coalesce(self: Tensor) -> Tensor:
+    """The tensor with sorted places, each named once; itself if it is so already."""
+    return self if is_coalesced(self) else cast(Tensor, coalesce.run(self))
+
+
+coalesce.gradient(self=lambda grad: grad)
+
+
+@offer(name="_indices", namespaces=())
+def _indices(self: Tensor) -> Tensor:
+    return cast(Tensor, sparse_indices(self))
+
+
+@offer(name="_values", namespaces=())
+def _values(self: Tensor) -> Tensor:
+    return cast(Tensor, sparse_values(cast(Any, self).detach()))
+
+
+@offer(namespaces=())
+def indices(self: Tensor) -> Tensor:
+    """The places of a coalesced tensor, (sparse_dim, n).
+
+    Raises:
+        RuntimeError: it is not coalesced.
+    """
+    return cast(Tensor, sparse_indices(_coalesced("indices", self)))
+
+
+@offer(namespaces=())
+def values(self: Tensor) -> Tensor:
+    """The values of a coalesced tensor, (n, ...); gradients flow through.
+
+    Raises:
+        RuntimeError: it is not coalesced.
+    """
+    return cast(Tensor, sparse_values(_coalesced("values", self)))
+
+
+def _coalesced(name: str, tensor: Tensor) -> Tensor:
+    if not is_coalesced(tensor):
+        raise ShapeError(
+            f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first.\n"
+            f"x._{name}() gives them as they are."
+        )
+    return tensor
+
+
+@offer(name="_nnz", namespaces=())
+def nnz(self: Tensor) -> int:
+    """How many places are named."""
+    return int(sparse_indices(self).shape[1])
+
+
+@offer(namespaces=())
+def sparse_dim(self: Tensor) -> int:
+    """The number of dimensions that the indices name."""
+    return int(sparse_indices(self).shape[0])
+
+
+@offer(namespaces=())
+def dense_dim(self: Tensor) -> int:
+    """The number of dimensions that each value has."""
+    return self.geometry.ndim - sparse_dim(self)
+
+
+offer(name="_dimI", namespaces=())(sparse_dim)
+offer(name="_dimV", namespaces=())(dense_dim)
+
+
+# ---------------------------------------------------------------- to and from dense
+
+
+@primitive("self indices |", method=False, namespaces=())
+def sparse_lookup(self: Tensor, indices: Tensor) -> Tensor:
+    """The values of a sparse tensor at given places, zeros where it holds none."""
+    return cast(Tensor, sparse_lookup.run(self, indices))
+
+
+sparse_lookup.gradient(self=lambda grad, indices, self_shape: sparse_tensor(grad, indices, self_shape, False))
+
+
+def values_at(source: Any, indices: Any) -> Any:
+    """The values of a tensor of whatever layout at the places that ``indices`` names: (n, ...)."""
+    if source.layout is not strided:
+        return sparse_lookup(source, indices)
+    if not indices.shape[0]:
+        return source.unsqueeze(0).expand(indices.shape[1], *source.shape)
+    return source[tuple(indices.unbind(0))]
+
+
+@offer(namespaces=())
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """A sparse tensor of the elements that ``mask``, a sparse tensor, has places for.
+
+    Raises:
+        RuntimeError: the shapes differ, or the mask is not sparse.
+    """
+    require_sparse("sparse_mask", mask)
+    if self.shape != mask.shape:
+        raise ShapeError(
+            f"sparse_mask: operands have incompatible sizes; self has size {list(self.shape)} but mask has size "
+            f"{list(mask.shape)}."
+        )
+    places = sparse_indices(coalesce(cast(Any, mask).detach()))
+    return cast(Tensor, sparse_tensor(values_at(self, places), places, self.shape, True))
+
+
+@primitive("self |", namespaces=())
+def to_dense(self: Tensor) -> Tensor:
+    """The tensor with all its elements; itself if it is dense."""
+    return self if self.key.layout is strided else cast(Tensor, to_dense.run(self))
+
+
+to_dense.gradient(self=lambda grad, self: sparse_mask(grad, self))
+
+
+@primitive("self | dims", namespaces="", method=False)
+def permute_copy(self: Tensor, dims: Sequence[int]) -> Tensor:
+    """The tensor with its dimensions in another order, in memory of its own.
+
+    Raises:
+        RuntimeError: not every dimension is named exactly once; or sparse and dense ones would change places.
+    """
+    return cast(Tensor, permute_copy.run(self, tuple(sizes((dims,)))))
+
+
+permute_copy.gradient(self=permute.op.formulas["self"])
+
+
+@permute_copy.composite
+def _permute_copy(self: Any, dims: tuple[int, ...]) -> Any:
+    if self.layout is strided:
+        return self.permute(dims).clone()
+    count = sparse_dim(self)
+    if sorted(dims[:count]) != list(range(count)):
+        raise ShapeError(
+            f"permute: the {count} sparse dimensions change places among themselves only, got {list(dims)}.\n"
+            "Convert with x.to_dense() first."
+        )
+    places: Any = sparse_indices(self)
+    places = places.index_select(0, as_tensor(list(dims[:count]), dtype=int64, device=self.device))
+    numbers: Any = sparse_values(self)
+    if any(position != dim for position, dim in enumerate(dims[count:], count)):
+        numbers = numbers.permute(0, *[dim - count + 1 for dim in dims[count:]])
+    still = list(dims[:count]) == list(range(count)) and is_coalesced(self)
+    return sparse_tensor(numbers, places, [self.shape[dim] for dim in dims], still)
+
+
+# ---------------------------------------------------------------- folding
+
+
+def _folded(self: Tensor, numbers: Any, dims: tuple[int, ...]) -> tuple[Any, Any, list[int]]:
+    """Values summed over the dense ones of some dimensions; the places left; the shape left."""
+    count = sparse_dim(self)
+    inner = tuple(each - count + 1 for each in dims if each >= count)
+    if inner:
+        numbers = numbers.sum(inner)
+    kept = [each for each in range(count) if each not in dims]
+    places: Any = sparse_indices(self)
+    places = places.index_select(0, as_tensor(kept, dtype=int64, device=self.device))
+    return numbers, places, [size for at, size in enumerate(self.shape) if at not in dims]
+
+
+@composite(name="sparse.sum", method=False, namespaces="sparse")
+def sparse_sum(input: Tensor, dim: Any = None, dtype: Dtype | None = None, keepdim: bool = False) -> Tensor:
+    """The sum of a sparse tensor over some of its dimensions, or all.
+
+    The result is sparse unless all sparse dimensions are summed over.
+
+    Args:
+        dim: one or several dimensions; all if not given.
+        dtype: converted to first.
+        keepdim: keep the dimensions with size 1; the result is dense then.
+
+    Raises:
+        RuntimeError: the tensor is not sparse.
+    """
+    self: Any = require_sparse("sum", input)
+    dims = reduced_dims(dim, self.ndim)
+    numbers: Any = sparse_values(self)
+    if dtype is not None or self.key.dtype.category < 2:
+        numbers = numbers.to(dtype or int64)
+    numbers, places, shape = _folded(self, numbers, dims)
+    if not places.shape[0]:
+        result = numbers.sum(0)
+    else:
+        result = sparse_tensor(numbers, places, shape, False)
+    return cast(Tensor, with_dims(to_dense(result), dims, False) if keepdim else result)
+
+
+@composite(name="sparse.norm", method=False, namespaces=())
+def sparse_norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
+    """The p-norm of a sparse tensor over some of its dimensions; dense."""
+    self: Any = coalesce(require_sparse("norm", input))
+    dims = reduced_dims(dim, self.ndim)
+    count = sparse_dim(self)
+    if len(dims) == self.ndim and p > 0:
+        if nnz(self) or not math.isinf(p):
+            return cast(Tensor, with_dims(sparse_values(self).norm(p), dims, not keepdim))
+        return cast(Tensor, with_dims(sparse_values(self).sum(), dims, not keepdim))
+    if p <= 0 or math.isinf(p) or any(each >= count for each in dims):
+        return cast(Tensor, to_dense(self).norm(p, dims, keepdim))
+    size: Any = sparse_values(self).abs()
+    numbers, places, shape = _folded(self, size if p == 1 else size.pow(p), dims)
+    total: Any = to_dense(sparse_tensor(numbers, places, shape, False)) if places.shape[0] else numbers.sum(0)
+    empty = total.detach() == 0
+    root = total if p == 1 else total.masked_fill(empty, 1).pow(1 / p).masked_fill(empty, 0)
+    return cast(Tensor, with_dims(root, dims, not keepdim))
+
+
+# ---------------------------------------------------------------- products
+
+
+@primitive("sparse dense |", method=False, namespaces=())
+def sparse_product(sparse: Tensor, dense: Tensor) -> Tensor:
+    """The product of a sparse matrix and a dense one; dense."""
+    return cast(Tensor, sparse_product.run(sparse, dense))
+
+
+@primitive("mask a b |", method=False, namespaces=())
+def sampled_product(mask: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The elements of the product of two dense matrices that a coalesced sparse one has places for."""
+    return cast(Tensor, sampled_product.run(mask, a, b))
+
+
+sparse_product.gradient(
+    sparse=lambda grad, sparse, dense: sampled_product(coalesce(sparse.detach()), grad, dense.t()),
+    dense=lambda grad, sparse: sparse_product(sparse.t(), grad),
+)
+sampled_product.gradient(
+    mask=lambda grad: None,
+    a=lambda grad, b: sparse_product(grad, b.t()),
+    b=lambda grad, a: sparse_product(grad.t(), a).t(),
+)
+
+
+@composite(method=False)
+def spmm(sparse: Any, dense: Any) -> Tensor:
+    """The product of a sparse matrix and a dense matrix or vector, or of a dense and a sparse one; dense.
+
+    Raises:
+        RuntimeError: the sizes do not fit, the dtypes differ, or neither or both are sparse.
+    """
+    if dense.layout is sparse_coo and sparse.layout is strided:
+        if sparse.ndim == 1:
+            return cast(Tensor, spmm(dense.t(), sparse))
+        return cast(Tensor, cast(Any, spmm(dense.t(), sparse.t())).t())
+    _check_product("mm", sparse, dense)
+    if dense.ndim == 1:
+        return cast(Tensor, sparse_product(sparse, dense.unsqueeze(1)).squeeze(1))
+    return cast(Tensor, sparse_product(sparse, dense))
+
+
+def _check_product(name: str, sparse: Any, dense: Any) -> None:
+    require_sparse(name, sparse)
+    if dense.layout is not strided:
+        raise DtypeError(f"{name}: expected a sparse and a dense operand, got two sparse ones.\nUse y.to_dense().")
+    if sparse.dtype is not dense.dtype:
+        raise DtypeError(
+            f"{name}: expected tensors to have the same dtype, but got {sparse.dtype.name} and {dense.dtype.name}.\n"
+            "Convert them with .to(dtype)."
+        )
+    if sparse.ndim != 2 or dense.ndim not in (1, 2) or sparse.shape[1] != dense.shape[0]:
+        raise ShapeError(
+            f"{name}: a sparse matrix (n, m) is multiplied with a dense (m, p) or (m), got {list(sparse.shape)} and "
+            f"{list(dense.shape)}."
+        )
+    if dense_dim(sparse):
+        raise ShapeError(f"{name}: both dimensions of a matrix must be sparse, got dense_dim {dense_dim(sparse)}.")
+
+
+@primitive("self sparse dense | beta alpha", namespaces=("",))
+def sspaddmm(
+    self: Tensor, mat1: Any, mat2: Any, *old: Any, beta: float = 1, alpha: float = 1, out: Tensor | None = None
+) -> Tensor:
+    """Return ``beta * self + alpha * (mat1 @ mat2)``, sparse: rows that ``mat1`` lacks are not computed.
+
+    Args:
+        self: sparse, (n, p).
+        mat1: sparse, (n, m).
+        mat2: dense, (m, p).
+
+    Raises:
+        RuntimeError: the sizes do not fit, or the layouts or dtypes are others.
+    """
+    if old or not (isinstance(self, Tensor) and isinstance(mat1, Tensor)):
+        return old_order(sspaddmm, (self, mat1, mat2, *old), out)
+    if out is not None:
+        found = (self, mat1, mat2)
+        return finish_out("sspaddmm", out, found, lambda: cast(Tensor, sspaddmm(*found, beta=beta, alpha=alpha)))
+    require_sparse("sspaddmm", self)
+    _check_product("sspaddmm", mat1, mat2)
+    wanted = (mat1.shape[0], mat2.shape[1] if mat2.ndim == 2 else 0)
+    if mat2.ndim != 2 or tuple(self.shape) != wanted or dense_dim(self) or self.key is not mat1.key:
+        raise ShapeError(
+            f"sspaddmm: expected self to be sparse, of shape {list(wanted)} and {mat1.dtype.name}, "
+            f"got {list(self.shape)} of {self.dtype.name}."
+        )
+    return cast(Tensor, sspaddmm.run(self, mat1, mat2, beta, alpha))
+
+
+sspaddmm.gradient(
+    self=lambda grad, beta: scaled(grad, beta),
+    sparse=lambda grad, sparse, dense, alpha: scaled(
+        sampled_product(coalesce(sparse.detach()), to_dense(grad), dense.t()), alpha
+    ),
+    dense=lambda grad, sparse, alpha: scaled(sparse_product(sparse.t(), to_dense(grad)), alpha),
+)
+
+
+@composite(namespaces=("",))
+def smm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a sparse matrix and a dense one; sparse."""
+    require_sparse("smm", self)
+    nothing = sparse_coo_tensor(Size((self.shape[0], mat2.shape[1])), dtype=self.dtype, device=self.device)
+    return cast(Tensor, sspaddmm(nothing, self, mat2))
