@@ -61,7 +61,7 @@ docs: setup ## the API reference from the docstrings, in docs/api
 	@$(BIN)/python tools/build_docs.py docs/api
 
 wheels: setup ## wheels of every package, in dist
-	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./extensions && ls dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./backends/sparse ./extensions && ls dist
 
 clean: ## remove everything that was built
 	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .conformance .mypy_cache .ruff_cache .pytest_cache

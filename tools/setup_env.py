@@ -157,7 +157,7 @@ def main():
     check_machine(options.purpose)
 
     folder = ROOT / (".venv-sanitize" if options.sanitize else ".venv")
-    environment = Environment(folder, steps=5)
+    environment = Environment(folder, steps=6)
     pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "install"]
     name = folder.name
     if options.sanitize:
@@ -178,6 +178,7 @@ def main():
     packages = {
         "core": ("Installing flambeau", []),
         "backends/cpu": ("Compiling and installing flambeau-cpu", flags),
+        "backends/sparse": ("Compiling and installing flambeau-sparse", flags),
         "extensions": ("Installing flambeau-extensions", []),
     }
     for package, (title, facts) in packages.items():

@@ -85,15 +85,24 @@ def add(a: Any, b: Any, out: Any = None) -> Any:
     return _stored(tensor_of(total, rest.key), out)
 
 
-def _times(tensor: Any, number: Any) -> Any:
+def _linear(tensor: Any, function: Callable[[Any], Any]) -> Any:
+    """A linear function of each element: places may stay repeated."""
     if tensor.layout is not sparse_coo:
-        return tensor.detach() * number
+        return function(tensor.detach())
     held = coordinates(tensor)
-    return sparse(held.values * number, held.indices, tensor.shape, held.coalesced)
+    return sparse(function(held.values), held.indices, tensor.shape, held.coalesced)
+
+
+def _times(tensor: Any, number: Any) -> Any:
+    return _linear(tensor, lambda values: values * number)
+
+
+def _negative(tensor: Any) -> Any:
+    return _linear(tensor, lambda values: -values)
 
 
 def sub(a: Any, b: Any, out: Any = None) -> Any:
-    return add(a, _times(b, -1), out=out)
+    return add(a, _negative(b), out=out)
 
 
 def add_scaled(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
@@ -134,8 +143,7 @@ def _met(a: Tensor, b: Tensor) -> Tensor:
 def div(a: Any, b: Any, out: Any = None) -> Any:
     if not _is_number(b, a):
         _refuse("div", "a sparse tensor is divided by a number only, as 0 / 0 is not zero")
-    held = coordinates(a)
-    return _stored(sparse(held.values / _number(b), held.indices, a.shape, held.coalesced), out)
+    return _stored(_linear(a, lambda values: values / _number(b)), out)
 
 
 def power(a: Any, b: Any, out: Any = None) -> Any:
@@ -197,7 +205,7 @@ KERNELS = {
     "mul": Kernel(mul, native.DTYPES),
     "div": Kernel(div, native.DTYPES),
     "pow": Kernel(power, native.DTYPES),
-    "neg": Kernel(lambda self, out=None: _stored(_times(self, -1), out), native.DTYPES),
+    "neg": Kernel(lambda self, out=None: _stored(_negative(self), out), native.DTYPES),
     "abs": Kernel(lambda self, out=None: _mapped(self, lambda values: values.abs(), out), native.DTYPES),
     "sign": Kernel(lambda self, out=None: _mapped(self, lambda values: values.sign(), out), native.DTYPES),
     "sparse_product": Kernel(product, native.DTYPES),

@@ -1,4 +1,4 @@
-"""What the sparse plug-in contributes: the layout, its kernels, and the kernel that makes sparse tensors of dense ones."""
+"""What the sparse plug-in contributes: the layout and its kernels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,5 @@ def flambeau_backends() -> list[Backend]:
         Backend(
             name="sparse", device="cpu", version=__version__, layout=sparse_coo, memory=SparseMemory(),
             kernels={**structure.KERNELS, **arithmetic.KERNELS},
-        ),
-        Backend(name="sparse", device="cpu", version=__version__, kernels=structure.MAKERS),
+        )
     ]  # fmt: skip

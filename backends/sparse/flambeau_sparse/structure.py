@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.backend import DTYPES, ArgumentError, Kernel, MissingKernelError, ShapeError, Tensor, int64, sparse_coo
+from flambeau.backend import ArgumentError, Kernel, MissingKernelError, ShapeError, Tensor, int64, sparse_coo
 
 from . import native
 from .coordinates import Coordinates, array_of, coordinates, replace, sparse, tensor_of
 
-__all__ = ["KERNELS", "MAKERS", "coalesced", "ordered_places", "to_dense"]
+__all__ = ["KERNELS", "add_into", "coalesced", "ordered_places", "to_dense"]
 
 
 def coalesced(tensor: Tensor) -> Tensor:
@@ -97,8 +97,8 @@ def fill_(target: Tensor, value: Tensor) -> None:
     replace(target, Coordinates(held.indices[:, :0].clone(), held.values[:0].clone()))
 
 
-#: For the layout.
 KERNELS = {
+    "sparse_tensor": Kernel(sparse),
     "sparse_indices": Kernel(lambda self: coordinates(self).indices.detach()),
     "sparse_values": Kernel(lambda self: coordinates(self).values.detach()),
     "is_coalesced": Kernel(lambda self: coordinates(self).coalesced),
@@ -110,5 +110,3 @@ KERNELS = {
     "copy_": Kernel(copy_),
     "fill_": Kernel(fill_),
 }
-#: For dense tensors of which sparse ones are made.
-MAKERS = {"sparse_tensor": Kernel(sparse, DTYPES)}

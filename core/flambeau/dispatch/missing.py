@@ -50,7 +50,9 @@ def missing_kernel(op: Operator, key: Key, args: tuple[Any, ...] | None = None) 
     """
     kind = key.device.type
     lines = [f'"{op.name}" not implemented for {key.dtype.name} on {key.device} ({key.layout.name}).']
+    other = key.layout is not strided  # then who serves dense tensors is of interest too
     asked = [each for each in registry.providers if each.device == kind]
+    asked = [each for each in asked if each.layout is key.layout or (other and op.name in each.kernels)]
     asked.sort(key=lambda each: (each.layout is not key.layout, -each.priority, each.name))
     for each in asked[:_MOST]:
         lines.append(f"{each.name} {each.version}".rstrip() + f" {judgement(op, key, each, args)}.")

@@ -127,6 +127,10 @@ def _what_is_left(*_: Any) -> Any:
     raise Unknown("which parameters a kernel for many leaves to the one for each shows when it has run")
 
 
+def _held(*_: Any) -> Any:
+    raise Unknown("what a tensor of another layout holds shows when the kernel has run")
+
+
 def _row_norm_backward(
     grad: Tensor, input: Tensor, weight: Any, mean: Any, rstd: Any, groups: int, weights: int
 ) -> Any:
@@ -157,6 +161,8 @@ _RULES: Final[dict[Callable[..., Any], str]] = {
     _batch_norm_backward: "batch_norm_train_backward",
     _row_norm: "row_norm",
     _row_norm_backward: "row_norm_backward",
+    _held: "sparse_tensor sparse_indices sparse_values is_coalesced coalesce sparse_lookup to_dense sparse_product "
+    "sampled_product sspaddmm",
     _what_is_left: "sgd_steps_ adam_steps_",
     lambda self, dtype: (_in_place(self), dtype): "cast",
     lambda self, target, weight, scratch, normalise, reduction, _: (

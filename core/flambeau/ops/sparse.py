@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
+from ..autograd.grad_mode import mode
+from ..autograd.node import record
 from ..device import device as Device
 from ..dispatch.operator import composite, offer, primitive
 from ..dispatch.pointwise import finish_out
@@ -56,11 +58,21 @@ def sparse_tensor(values: Tensor, indices: Tensor, size: Sequence[int], coalesce
     return cast(Tensor, sparse_tensor.run(values, indices, tuple(size), coalesced))
 
 
+def _run_sparse_tensor(values: Tensor, indices: Tensor, *rest: Any) -> Tensor:
+    """Runs the kernel of the result's layout, as there is no other."""
+    op, key = sparse_tensor.op, intern(values.device, sparse_coo, values.dtype)
+    result: Tensor = (op.table.get(key) or op.resolve(key))(values, indices, *rest)
+    if values.node is not None and mode.enabled:
+        record(op, (values, indices, *rest), result)
+    return result
+
+
+sparse_tensor.run = _run_sparse_tensor
 sparse_tensor.gradient(values=lambda grad, indices: values_at(grad, indices))
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: Dtype | None = None, device: Any = None,
+    indices: Any = None, values: Any = None, size: Any = None, *, dtype: Dtype | None = None, device: Any = None,
     requires_grad: bool = False, is_coalesced: bool = False,
 ) -> Tensor:  # fmt: skip
     """A sparse tensor from the places of its elements and their values.
@@ -205,7 +217,7 @@ is_coalesced.nondifferentiable()
 
 @primitive("self |", method=False, namespaces=())
 def sparse_values(self: Tensor) -> Tensor:
-    """The values, (n, ...); shared with the tensor."""
+    """The values, (n, ...); shared with the tensor.  Gradients are those of a coalesced one."""
     return cast(Tensor, sparse_values.run(require_sparse("_values", self)))
 
 
@@ -392,10 +404,10 @@ def sparse_sum(input: Tensor, dim: Any = None, dtype: Dtype | None = None, keepd
     """
     self: Any = require_sparse("sum", input)
     dims = reduced_dims(dim, self.ndim)
-    numbers: Any = sparse_values(self)
     if dtype is not None or self.key.dtype.category < 2:
-        numbers = numbers.to(dtype or int64)
-    numbers, places, shape = _folded(self, numbers, dims)
+        self = self.to(dtype or int64)
+    self = coalesce(self)
+    numbers, places, shape = _folded(self, sparse_values(self), dims)
     if not places.shape[0]:
         result = numbers.sum(0)
     else:
