@@ -91,7 +91,8 @@ def test_a_provider_declines(toy):
 def test_another_layout_has_it(toy):
     toy()
     with backends.register(
-        Backend(name="loose", device="toy", version="3", kernels={}, layout=torch.sparse_coo, memory=toy.Memory()), plugin="loose-toys"
+        Backend(name="loose", device="toy", version="3", kernels={}, layout=torch.sparse_coo, memory=toy.Memory()),
+        plugin="loose-toys",
     ):
         from flambeau.dispatch.missing import missing_kernel
         from flambeau.dispatch.operator import operators

@@ -221,7 +221,9 @@ def sparse_values(self: Tensor) -> Tensor:
     return cast(Tensor, sparse_values.run(require_sparse("_values", self)))
 
 
-sparse_values.gradient(self=lambda grad, self: sparse_tensor(grad, sparse_indices(self), self.shape, is_coalesced(self)))
+sparse_values.gradient(
+    self=lambda grad, self: sparse_tensor(grad, sparse_indices(self), self.shape, is_coalesced(self))
+)
 
 
 @primitive("self |", namespaces=())

@@ -215,7 +215,9 @@ def test_without_the_plug_in():
         except RuntimeError as error:
             print(error)
     """
-    said = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    ).stdout
     assert said == (
         "No installed plug-in provides the layout sparse_coo on cpu.\nInstall the one that does: pip install flambeau-sparse\n"
     )

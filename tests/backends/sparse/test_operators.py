@@ -20,7 +20,9 @@ def sparse(draw, shape=None, dtype=None, dense=None):
     dense = draw(st.integers(0, max(len(shape) - 1, 0))) if dense is None else dense
     leading = shape[: len(shape) - dense]
     count = draw(st.integers(0, 12)) if np.prod(leading) else 0
-    indices = np.array([rng.integers(0, max(size, 1), count) for size in leading], np.int64).reshape(len(leading), count)
+    indices = np.array([rng.integers(0, max(size, 1), count) for size in leading], np.int64).reshape(
+        len(leading), count
+    )
     dtype = draw(st.sampled_from(DTYPES)) if dtype is None else dtype
     values = rng.integers(0 if dtype is torch.uint8 else -4, 5, (count, *shape[len(leading) :])).astype(dtype.numpy)
     return indices, values, tuple(shape)
@@ -195,7 +197,9 @@ def test_special_numbers():
     x = torch.sparse_coo_tensor([[0, 0, 1]], [np.inf, -np.inf, np.nan], (3,), dtype=torch.float64)
     assert np.array_equal(x.to_dense().numpy(), [np.nan, np.nan, 0], equal_nan=True)
     matrix = torch.sparse_coo_tensor([[0], [1]], [np.inf], (2, 2), dtype=torch.float64)
-    assert np.array_equal((matrix @ torch.eye(2, dtype=torch.float64)).numpy(), [[np.nan, np.inf], [0, 0]], equal_nan=True)
+    assert np.array_equal(
+        (matrix @ torch.eye(2, dtype=torch.float64)).numpy(), [[np.nan, np.inf], [0, 0]], equal_nan=True
+    )
 
 
 WRONG = {
