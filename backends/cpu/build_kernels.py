@@ -67,6 +67,16 @@ macOS: xcode-select --install), or name it: CC=/path/to/cc.
 """
 
 
+#: What compiled code calls to ask for an address, without a Python call in between.
+ADDRESS = """
+static void *address_of_handle(PyObject *handle, PyObject *void_pointer)
+{
+    return _cffi_to_c_pointer(handle, (struct _cffi_ctypedescr *)void_pointer);
+}
+static void *fb_address_of_handle(void) { return (void *)address_of_handle; }
+"""
+
+
 def families() -> dict[str, list[str]]:
     """The files that end with a table of kernels, and the instruction sets each is compiled for.
 
@@ -85,7 +95,7 @@ def families() -> dict[str, list[str]]:
 def extension() -> Extension:
     ffi = FFI()
     ffi.cdef((ROOT / "flambeau_cpu/interface.h").read_text())
-    ffi.set_source("flambeau_cpu._kernels", '#include "registry.h"', include_dirs=[str(KERNELS)])
+    ffi.set_source("flambeau_cpu._kernels", f'#include "registry.h"\n{ADDRESS}', include_dirs=[str(KERNELS)])
     return ffi.distutils_extension(tmpdir="build/cffi", verbose=False)
 
 

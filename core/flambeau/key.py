@@ -53,7 +53,10 @@ class Memory(Protocol):
     def shifter(self, dtype: Dtype) -> Callable[[Handle, int], Handle]:
         """A function from (handle, n) to the handle of the n-th next element; it need not own the memory."""
 
-    # Optional: def address(self, handle) -> int, the address of a handle's first element on the device.
+    # Optional:
+    # def address(self, handle) -> int, the address of a handle's first element on the device.
+    # def compiled_address(self) -> (f, context), the same for compiled code: f is the address of a C function
+    #     `void *f(PyObject *handle, PyObject *context)`, which returns NULL with a Python error set if it fails.
 
     def reader(self, dtype: Dtype) -> Callable[[Handle], Any]:
         """A function from a handle to its element as a Python number."""

@@ -219,6 +219,6 @@ def _declare(function: _Function, method: bool) -> Iterator[str]:
     before, after = ("", " const") if method else ("inline ", "")
     yield f"{before}{result} {function.name}({', '.join(written)}){after} {{ {body} }}"
     if function.out and not method:
-        plain = ", ".join(["const Tensor& out", *(each.removesuffix(" = {}") for each in written)])
+        plain = ", ".join(["const Tensor& out", *written])
         object_, call = operator([*names, "out"], [*passed, "out"])
         yield f"inline Tensor& {function.name}_out({plain}) {{ {object_} {call}; return const_cast<Tensor&>(out); }}"

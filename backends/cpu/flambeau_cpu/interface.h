@@ -19,6 +19,7 @@ void fb_spread2(const fb_kernel *kernel, int64_t n, void *out, void *a);
 void fb_spread3(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b, int repeated);
 void fb_run4(const fb_kernel *kernel, int64_t n, void *out, void *a, void *b, void *c);
 void fb_walk(const fb_kernel *kernel, const int64_t *plan, void *out, void *a, void *b, void *c, void *d);
+void *fb_address_of_handle(void);
 void *fb_allocate(size_t bytes);
 void fb_release(void *memory);
 size_t fb_trim(size_t keep);

@@ -23,6 +23,7 @@ C_TYPES: Final = {
 }  # fmt: skip
 
 _ADDRESS: Final = ffi.typeof("uintptr_t")
+_VOID: Final = ffi.typeof("void *")
 _cast: Final = ffi.cast
 
 #: Blocks of at most this many bytes are cffi objects: one Python call, zeroed, no cache.
@@ -94,6 +95,9 @@ class HostMemory:
 
     def address(self, handle: Any) -> int:
         return int(_cast(_ADDRESS, handle))
+
+    def compiled_address(self) -> tuple[int, Any]:
+        return int(_cast(_ADDRESS, lib.fb_address_of_handle())), _VOID
 
     def reader(self, dtype: dtype) -> Callable[[Any], Any]:
         if dtype is float16:

@@ -32,7 +32,6 @@ class Argument {
   PyObject* get() const { return value_.get(); }
 
  protected:
-  Argument() = default;
   Argument(flambeau::Object value) : value_(std::move(value)) {}
 
  private:

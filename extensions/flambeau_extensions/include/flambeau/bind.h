@@ -29,9 +29,8 @@ FLAMBEAU_EXCEPTION(stop_iteration, PyExc_StopIteration)
 
 template <typename T>
 Object to_object(T&& value) {
-  return flambeau::checked(flambeau::Caster<flambeau::Plain<T>>::store(std::forward<T>(value)));
+  return flambeau::checked(flambeau::Caster<typename std::decay<T>::type>::store(std::forward<T>(value)));
 }
-inline Object to_object(const char* value) { return flambeau::checked(PyUnicode_FromString(value)); }
 
 // Any Python object.
 class object {
@@ -77,6 +76,8 @@ struct arg_v {
   Object otherwise;
 };
 
+struct none {};
+
 struct arg {
   const char* name;
   explicit arg(const char* given) : name(given) {}
@@ -84,11 +85,8 @@ struct arg {
   arg_v operator=(T&& value) const {
     return {name, to_object(std::forward<T>(value))};
   }
-  arg_v operator=(flambeau::Object value) const { return {name, std::move(value)}; }
-  arg_v operator=(at::nullopt_t) const { return {name, Object::borrowed(Py_None)}; }
-};
-struct none {
-  operator Object() const { return Object::borrowed(Py_None); }
+  arg_v operator=(none) const { return {name, Object::borrowed(Py_None)}; }
+  arg_v operator=(at::nullopt_t) const { return *this = none(); }
 };
 
 namespace literals {

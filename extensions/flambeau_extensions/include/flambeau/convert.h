@@ -72,7 +72,7 @@ template <typename T, typename = void>
 struct Caster {
   using Value = T*;
   static std::string name() {
-    const char* known = Bound<T>::record.type ? Bound<T>::record.type->tp_name : "an unbound C++ class";
+    const char* known = Bound<T>::record.type ? Bound<T>::record.type->tp_name : "object";
     const char* dot = std::strrchr(known, '.');
     return dot ? dot + 1 : known;
   }
@@ -102,7 +102,7 @@ template <typename T>
 struct Caster<T, typename std::enable_if<std::is_integral<T>::value>::type> : ValueCaster<T> {
   static std::string name() { return "int"; }
   static bool load(PyObject* from, T& value) {
-    if (PyFloat_Check(from) || PyBool_Check(from) || !PyIndex_Check(from)) return false;
+    if (PyBool_Check(from) || Runtime::get().is_tensor(from) || !PyIndex_Check(from)) return false;
     Object number = checked(PyNumber_Index(from));
     int overflow = 0;
     const long long wide = PyLong_AsLongLongAndOverflow(number.get(), &overflow);

@@ -6,7 +6,8 @@
 namespace flambeau {
 
 struct Parameter {
-  std::string name, type;
+  std::string name;
+  std::string (*type)();  // asked late: a class may be bound after the functions that take it
   Object otherwise;  // the default, if there is one
 };
 
@@ -30,7 +31,7 @@ struct Mismatch {
 struct Function {
   std::string name, about, doc;
   std::vector<Parameter> parameters;
-  std::string result;
+  std::string (*result)() = nullptr;
   bool release_gil = false;
   std::shared_ptr<void> target;
   PyObject* (*invoke)(Function&, PyObject* const*) = nullptr;
@@ -41,10 +42,10 @@ struct Function {
     std::string text = name + "(";
     for (const Parameter& each : parameters) {
       if (&each != &parameters[0]) text += ", ";
-      text += each.name + ": " + each.type;
+      text += each.name + ": " + each.type();
       if (each.otherwise) text += " = " + representation(each.otherwise.get());
     }
-    return text + ") -> " + result;
+    return text + ") -> " + result();
   }
 
   // What help() shows; for a single function, inspect.signature() too.
@@ -114,7 +115,7 @@ struct Function {
           } catch (const Mismatch& mismatch) {
             const Parameter& parameter = each->parameters[mismatch.position];
             PyObject* got = values[mismatch.position];
-            problems += each->name + "(): argument '" + parameter.name + "' must be " + parameter.type + ", got " +
+            problems += each->name + "(): argument '" + parameter.name + "' must be " + parameter.type() + ", got " +
                         shown(got) + ".\n";
           }
         } else {
@@ -132,6 +133,10 @@ struct Function {
   }
 
   FLAMBEAU_COLD static std::string shown(PyObject* object) {
+    if (Runtime::get().is_tensor(object)) {
+      const at::Tensor tensor(Object::borrowed(object));
+      return std::string(at::info(tensor.scalar_type()).name) + " Tensor of shape " + printed(tensor.sizes());
+    }
     std::string text = representation(object);
     if (text.size() > 60) text = text.substr(0, 57) + "...";
     return std::string(Py_TYPE(object)->tp_name) + ": " + text;
@@ -231,11 +236,9 @@ FLAMBEAU_COLD std::unique_ptr<Function> make_function(const char* name, Target t
   function->name = name;
   function->target = std::make_shared<Target>(std::move(target));
   function->invoke = Invoker<Target, R, A...>::invoke;
-  function->result = Returned<R>::name();
-  size_t i = 0;
-  for (const std::string& type : std::vector<std::string>{Caster<Plain<A>>::name()...}) {
-    function->parameters.push_back({"arg" + std::to_string(i++), type, Object()});
-  }
+  function->result = Returned<R>::name;
+  function->parameters = {Parameter{"", Caster<Plain<A>>::name, Object()}...};
+  for (size_t i = 0; i < sizeof...(A); ++i) function->parameters[i].name = "arg" + std::to_string(i);
   return function;
 }
 

@@ -28,7 +28,9 @@ class Slot {
 
 // What the key of a tensor says, in C++.
 struct Kind {
-  Object key, address;
+  Object key;
+  void* (*address)(PyObject* handle, PyObject* context);
+  Object context;
   at::ScalarType type;
   at::Device device;
   bool host, strided;
@@ -60,10 +62,16 @@ class Runtime {
 
   FLAMBEAU_COLD Kind* read_kind(PyObject* key) {
     Object dtype = attribute(key, "dtype"), device = attribute(key, "device");
-    Object layout = attribute(attribute(key, "layout").get(), "name");
-    bool host = PyObject_IsTrue(attribute(attribute(key, "memory").get(), "host").get()) == 1;
-    kinds_.push_back(new Kind{Object::borrowed(key), attribute(key, "address"), scalar_type(dtype.get()),
-                              at::Device(text_of(device.get())), host, text_of(layout.get()) == "strided"});
+    Object layout = attribute(attribute(key, "layout").get(), "name"), memory = attribute(key, "memory");
+    Kind kind = {Object::borrowed(key), address_by_python, attribute(key, "address"), scalar_type(dtype.get()),
+                 at::Device(text_of(device.get())), attribute(memory.get(), "host").get() == Py_True,
+                 text_of(layout.get()) == "strided"};
+    if (PyObject_HasAttrString(memory.get(), "compiled_address")) {
+      Object pair = checked(PyObject_CallMethod(memory.get(), "compiled_address", nullptr));
+      kind.address = reinterpret_cast<void* (*)(PyObject*, PyObject*)>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(pair.get(), 0)));
+      kind.context = Object::borrowed(PyTuple_GET_ITEM(pair.get(), 1));
+    }
+    kinds_.push_back(new Kind(std::move(kind)));
     return kinds_.back();
   }
 
@@ -82,6 +90,11 @@ class Runtime {
   }
 
  private:
+  static void* address_by_python(PyObject* handle, PyObject* function) {
+    Object address(PyObject_CallOneArg(function, handle));
+    return address ? PyLong_AsVoidPtr(address.get()) : nullptr;
+  }
+
   FLAMBEAU_COLD Runtime() {
     torch = checked(PyImport_ImportModule("flambeau"));
     Object module = checked(PyImport_ImportModule("flambeau.tensor"));

@@ -61,6 +61,8 @@ class Tensor {
   int64_t get_device() const { return kind().device.index(); }
   bool is_cuda() const { return kind().device.is_cuda(); }
   bool is_sparse() const { return !kind().strided; }
+  bool is_floating_point() const { return isFloatingType(kind().type); }
+  bool is_signed() const { return kind().type != kByte && kind().type != kBool; }
   int64_t element_size() const { return info(kind().type).size; }
   int64_t itemsize() const { return element_size(); }
   int64_t nbytes() const { return numel() * element_size(); }
@@ -83,9 +85,9 @@ class Tensor {
     }
 #endif
     flambeau::require_gil();
-    flambeau::Object address = flambeau::checked(
-        PyObject_CallOneArg(kind.address.get(), flambeau::Runtime::get().memory.of(object_.get())));
-    return PyLong_AsVoidPtr(address.get());
+    void* address = kind.address(flambeau::Runtime::get().memory.of(object_.get()), kind.context.get());
+    if (!address && PyErr_Occurred()) throw flambeau::PythonError();
+    return address;
   }
   template <typename T>
   T* data_ptr() const {
