@@ -57,7 +57,7 @@ _PARAMETERS: Final = {
     "Sequence[Tensor]": "Tensors", "Dtype": "ElementType",
 }  # fmt: skip
 _RESULTS: Final = {
-    "Tensor": "Tensor", "Pair": "Pair", "bool": "bool", "tuple[Tensor, ...]": "std::vector<Tensor>",
+    "Tensor": "Tensor", "Pair": "Pair", "bool": "bool", "int": "int64_t", "float": "double", "tuple[Tensor, ...]": "std::vector<Tensor>",
     "list[Tensor]": "std::vector<Tensor>", "Tensor | Pair": "Tensor", "Any": "Tensor",
 }  # fmt: skip
 #: Keyword arguments of every factory; C++ passes them as one TensorOptions.
@@ -154,7 +154,7 @@ def _variants(name: str, where: str, function: Callable[..., Any]) -> Iterator[_
         parameters = [each for each in map(_parameter, signature.parameters.values()) if each is not None]
         kinds = {each.kind for each in signature.parameters.values()}
         options = set(_OPTIONS) <= signature.parameters.keys() or inspect.Parameter.VAR_KEYWORD in kinds
-        result = _RESULTS[signature.return_annotation]
+        result = _RESULTS.get(signature.return_annotation, "flambeau::Object")
         yield _Function(
             name, where, parameters, options and not inplace, result, not inplace and "out" in actual.parameters
         )

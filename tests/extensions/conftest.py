@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from flambeau.utils.cpp_extension import load_inline
+from flambeau.utils.cpp_extension import load, load_inline
+
+SOURCES = Path(__file__).parent / "sources"
+#: Extensions take part in `make test-sanitize`.
+SANITIZE = ["-fsanitize=address,undefined"] if "libasan" in os.environ.get("LD_PRELOAD", "") else []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,6 +30,20 @@ def own_cache(tmp_path, monkeypatch):
     """An empty cache for one test."""
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def cpp(cache):
+    """One function for each part of the C++ surface."""
+    return load("surface", [SOURCES / "surface.cpp"], extra_cflags=["-O1", *SANITIZE], extra_ldflags=SANITIZE)
+
+
+@pytest.fixture(scope="session")
+def cell(cache):
+    """A recurrent cell, and a class, in the style of 0.4."""
+    return load(
+        "cell", [SOURCES / "cell.cpp", SOURCES / "multiplier.cpp"], extra_cflags=SANITIZE, extra_ldflags=SANITIZE
+    )
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,8 @@ import pytest
 
 import flambeau
 from flambeau.autograd import Function, gradcheck
-from flambeau.utils.cpp_extension import load
 
 SOURCES = Path(__file__).parent / "sources"
-
-
-@pytest.fixture(scope="module")
-def cell(cache):
-    return load("cell", [SOURCES / "cell.cpp", SOURCES / "multiplier.cpp"])
 
 
 def arguments(dtype=flambeau.float64, batch=3, features=4, state=5):

@@ -5,21 +5,12 @@ from __future__ import annotations
 import gc
 import inspect
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flambeau
 import flambeau.nn.functional as F
-from flambeau.utils.cpp_extension import load
-
-SOURCE = Path(__file__).parent / "sources" / "surface.cpp"
-
-
-@pytest.fixture(scope="module")
-def cpp(cache):
-    return load("surface", [SOURCE], extra_cflags=["-O1"])
 
 
 @pytest.fixture
@@ -200,10 +191,7 @@ def test_backward_from_cpp(cpp):
 
 
 def test_python_errors_can_be_caught_in_cpp(cpp):
-    message = cpp.caught(flambeau.ones(3))
-    assert message.startswith("flambeau.errors.ShapeError: mm: mat1 and mat2") or message.startswith(
-        "ShapeError: mm: mat1"
-    )
+    assert cpp.caught(flambeau.ones(3)).startswith("ShapeError: mm: mat1 and mat2")
 
 
 @pytest.mark.parametrize("kind, error, message", [

@@ -52,6 +52,23 @@ inline bool result<bool>(flambeau::Object value) {
   return value.get() == Py_True;
 }
 
+template <>
+inline int64_t result<int64_t>(flambeau::Object value) {
+  const int64_t number = PyLong_AsLongLong(value.get());
+  if (number == -1 && PyErr_Occurred()) throw flambeau::PythonError();
+  return number;
+}
+template <>
+inline double result<double>(flambeau::Object value) {
+  const double number = PyFloat_AsDouble(value.get());
+  if (number == -1 && PyErr_Occurred()) throw flambeau::PythonError();
+  return number;
+}
+template <>
+inline flambeau::Object result<flambeau::Object>(flambeau::Object value) {
+  return value;
+}
+
 #define FLAMBEAU_OP(...) static flambeau::Operator op = {__VA_ARGS__, nullptr}
 #define FLAMBEAU_OPTIONS options.dtype_object(), options.device_object(), options.requires_grad_object()
 #define FLAMBEAU_IF(condition) typename std::enable_if<condition, int>::type = 0
