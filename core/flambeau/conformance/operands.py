@@ -8,7 +8,7 @@ that the device was given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from ..device import device as Device
 from ..dtype import bfloat16, bool_, complex64, complex128, dtype as Dtype, float16, float32, float64, int64
 from ..geometry import Geometry, Size, contiguous, contiguous_strides, strided
 from ..key import intern
+from ..layout import strided as strided_layout
 from ..ops.conversion import host_array
+from ..ops.sparse import sparse_coo_tensor
 from ..tensor import Tensor, from_bfloat16, make, to_bfloat16, view
 
 __all__ = [
@@ -47,11 +49,19 @@ _GARBAGE: Final = {"b": True, "u": 93, "i": 93, "f": np.nan, "c": np.nan}
 
 
 class Operand(NamedTuple):
-    """The values of a tensor and its dtype, and whether they are places in another tensor."""
+    """The values of a tensor and its dtype.
+
+    Attributes:
+        values: in the wide type.
+        dtype: of the tensor.
+        places: whether they are places in another tensor.
+        sparse: whether the tensor is of the layout sparse_coo.
+    """
 
     values: Array
     dtype: Dtype
     places: bool = False
+    sparse: bool = False
 
 
 def widen(array: Array, dtype: Dtype) -> Array:
@@ -77,12 +87,16 @@ def rounded(values: Any, dtype: Dtype) -> Array:
 
 
 def read(tensor: Tensor) -> Array:
-    """A tensor's values in the wide type, by way of its device's memory alone: no kernel runs."""
+    """A tensor's values in the wide type, by way of its device's memory alone: no kernel runs, unless it is sparse."""
+    if tensor.layout is not strided_layout:
+        tensor = cast(Any, tensor).detach().to_dense()
     return np.array(widen(np.array(host_array(tensor)), tensor.dtype))
 
 
 def bits(tensor: Tensor) -> bytes:
-    """A tensor's elements as they lie in memory."""
+    """A tensor's elements as they lie in memory, or would if it were strided."""
+    if tensor.layout is not strided_layout:
+        tensor = cast(Any, tensor).detach().to_dense()
     return bytes(np.ascontiguousarray(host_array(tensor)).tobytes())
 
 
@@ -119,8 +133,26 @@ def place(operand: Operand, device: Device, how: str = "contiguous") -> Tensor:
         operand: what to hold.
         device: where.
         how: ``contiguous``; ``strided``: transposed and with gaps; or ``offset``: contiguous, inside of a longer vector.
+            A sparse one is coalesced, or ``uncoalesced``: it names each place twice.
     """
+    if operand.sparse:
+        return _sparse(operand, device, how == "uncoalesced")
     return placed(operand, device, how)[0]
+
+
+def _sparse(operand: Operand, device: Device, twice: bool) -> Tensor:
+    tensor: Any = place(operand._replace(sparse=False), device).to_sparse()
+    if not twice:
+        return cast(Tensor, tensor)
+    places, values = np.argwhere(operand.values).T, operand.values[operand.values != 0]
+    # 2 x and -x, x - 1 and 1, or true and true: sums that are exact, of parts from which other functions give other sums.
+    first = values if operand.dtype.kind == "b" else values - 1 if operand.dtype.kind == "u" else 2 * values
+    second = values if operand.dtype.kind == "b" else values - first
+    parts = np.concatenate([first, second])
+    return sparse_coo_tensor(
+        place(Operand(np.concatenate([places, places], 1)[:, ::-1], int64), device),
+        place(Operand(parts[::-1], operand.dtype), device), operand.values.shape,
+    )  # fmt: skip
 
 
 def placed(operand: Operand, device: Device, how: str) -> tuple[Tensor, Tensor]:
@@ -163,6 +195,11 @@ class Draw:
     def of(self, values: Any) -> Operand:
         """Given numbers, as near as the dtype has them."""
         return Operand(rounded(np.asarray(values), self.dtype), self.dtype)
+
+    def sparse(self, *shape: int) -> Operand:
+        """Numbers about half of which are zero, in a tensor that holds the others alone."""
+        numbers = self(*shape)
+        return Operand(np.where(self.mask(*shape).values, numbers.values, 0), self.dtype, sparse=True)
 
     def distinct(self, *shape: int) -> Operand:
         """Numbers no two of which are equal, in random order; bools have to repeat themselves."""

@@ -100,6 +100,8 @@ def _kernel(op: Operator, oracle: Callable[..., Any], key: Key) -> Callable[...,
             target = args[0] if out is None else out
             host_array(target)[...] = narrow(found, target.dtype)
             return out
+        if isinstance(found, bool):
+            return found
         if isinstance(found, (tuple, list)):
             return tuple(None if each is None else result(each, args) for each in found)
         return result(found, args)

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ..dispatch.operator import operators
 from ..dtype import DTYPES
 from .categories import DEVICE
 from .suite import Suite
@@ -25,11 +24,11 @@ class Report:
 
     def __init__(self, suite: Suite) -> None:
         self.device = str(suite.device)
-        self.providers = [(each.name, each.version) for each in suite.providers]
+        self.providers = list(dict.fromkeys((each.name, each.version) for each in suite.providers))
         self.declared = {(name, each.name) for name, dtypes in suite.declared.items() for each in dtypes}
-        self.bodies = {name for name in suite.declared if suite.by_composition(operators[name])}
-        self.views = {name for name in suite.declared if operators[name].kind == "view"}
-        self.operators = list(suite.declared)
+        self.views = {label for label, (op, _) in suite.subjects.items() if op.kind == "view"}
+        #: of one provider, only what it brings is of interest
+        self.operators = [label for label, dtypes in suite.declared.items() if dtypes or suite.provider is None]
         self.counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.executed: set[tuple[str, str]] = set()
         self.failures: list[dict[str, str]] = []

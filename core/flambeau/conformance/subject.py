@@ -88,19 +88,22 @@ class Place:
 class Subject(Place):
     """An operator there: inputs, calls, expected results."""
 
-    def __init__(self, op: Operator, dtype: Dtype, suite: Suite) -> None:
+    op: Operator
+
+    def __init__(self, label: str, dtype: Dtype, suite: Suite) -> None:
         super().__init__(dtype, suite)
-        self.op = op
-        self.ulps = ULPS.get(op.name, 32)
+        self.label = label
+        self.op, self.layout = suite.subjects[label]
+        self.ulps = ULPS.get(self.op.name, 32)
         self._expected: dict[int, tuple[Sample, list[Any]]] = {}
 
     @cached_property
     def samples(self) -> list[Sample]:
         """All inputs of the operator; of those that convert, the ones between dtypes that the device converts."""
-        found = samples_of(self.op.name, self.draw)
+        found = samples_of(self.label, self.draw)
         if self.op.name not in ("cast", "copy_"):
             return list(found)
-        known = {*self.suite.declared[self.op.name], self.dtype}
+        known = {*self.suite.declared[self.label], self.dtype}
         return [each for each in found if {*_dtypes_in(each.args)} <= known]
 
     @cached_property
@@ -115,20 +118,20 @@ class Subject(Place):
     @property
     def kernel(self) -> bool:
         """Whether a kernel is under test, not a body of other operators."""
-        return self.dtype in self.suite.declared[self.op.name]
+        return self.dtype in self.suite.declared[self.label]
 
     @property
     def main(self) -> bool:
         """Whether this is the dtype in which what hardly depends on dtypes is proven."""
-        dtypes = [each for each in self.suite.declared[self.op.name] if each.is_floating_point]
-        dtypes = dtypes or self.suite.declared[self.op.name]
+        dtypes = [each for each in self.suite.declared[self.label] if each.is_floating_point]
+        dtypes = dtypes or self.suite.declared[self.label]
         widest = [each for each in dtypes if each.itemsize >= 4] or dtypes
         return not widest or self.dtype is widest[0]
 
     @property
     def precise(self) -> bool:
         """Whether this is the dtype in which gradients are proven."""
-        declared = self.suite.declared[self.op.name]
+        declared = self.suite.declared[self.label]
         return self.dtype is float64 if float64 in declared else self.main
 
     # -- calling ------------------------------------------------------------
@@ -160,10 +163,11 @@ class Subject(Place):
         """The results on the reference, computed wide."""
         found = self._expected.get(id(sample))
         if found is None:  # the sample is kept, so that no other one gets its id
-            found = self._expected[id(sample)] = (sample, self._compute(sample))
+            found = self._expected[id(sample)] = (sample, self.compute(sample))
         return found[1]
 
-    def _compute(self, sample: Sample) -> list[Any]:
+    def compute(self, sample: Sample) -> list[Any]:
+        """Likewise, not remembered."""
         convert = placing(self.reference, wide=True)
         args = [convert(each) for each in sample.args]
         kwargs = {name: convert(each) for name, each in sample.kwargs.items()}

@@ -17,7 +17,8 @@ from ..dispatch.providers import registry
 from ..dtype import DTYPES, dtype as Dtype, float32
 from ..errors import ArgumentError, MissingKernelError
 from ..key import devices, intern
-from .categories import CATEGORIES, DEVICE, DEVICE_CATEGORIES
+from ..layout import layout as Layout, strided
+from .categories import CATEGORIES, DEVICE, DEVICE_CATEGORIES, LAYOUT_CATEGORIES
 from .compare import Fault
 from .reference import reference_device
 from .subject import NotApplicable, Place, Subject
@@ -25,8 +26,13 @@ from .subject import NotApplicable, Place, Subject
 __all__ = ["Case", "Outcome", "Suite"]
 
 
+def labelled(operator: str, layout: str) -> str:
+    """An operator's name in reports: with the layout of the tensors, if that is not the usual one."""
+    return operator if layout == strided.name else f"{operator} ({layout})"
+
+
 class Case(NamedTuple):
-    """One thing to prove of one operator in one dtype."""
+    """One thing to prove of one operator (by its label) in one dtype."""
 
     operator: str
     dtype: Dtype
@@ -83,19 +89,28 @@ class Suite:
         self.provider, self.reference = provider, reference_device()
         self.only = frozenset(only)
         self._subject: Subject | None = None
+        #: what is proven, by label: an operator on tensors of a layout, and the dtypes that have a kernel
+        self.subjects: dict[str, tuple[Operator, Layout]] = {}
         self.declared: dict[str, list[Dtype]] = {}
-        for name, op in operators.items():
-            if not only or name in self.only:
-                self.declared[name] = [each for each in DTYPES if self._declares(op, each)]
+        layouts = dict.fromkeys([strided, *[each.layout for each in self.providers]])
+        for layout in layouts:
+            for name, op in operators.items():
+                dtypes = [] if only and name not in self.only else self._declares(op, layout)
+                if dtypes or (layout is strided and (not only or name in self.only)):
+                    label = labelled(name, layout.name)
+                    self.subjects[label], self.declared[label] = (op, layout), dtypes
 
-    def _declares(self, op: Operator, dtype: Dtype) -> bool:
-        key = intern(self.device, dtype=dtype)
-        return any(each.layout is key.layout and each.kernel(op.name, key) is not None for each in self.providers)
+    def _declares(self, op: Operator, layout: Layout) -> list[Dtype]:
+        """The dtypes for which a provider under test has a kernel."""
+        bring = [each for each in self.providers if each.layout is layout and op.name in each.kernels]
+        keys = [intern(self.device, layout, each) for each in DTYPES] if bring else []
+        return [key.dtype for key in keys if any(each.kernel(op.name, key) is not None for each in bring)]
 
     @property
     def dtypes(self) -> list[Dtype]:
         """Those for which there is some kernel."""
-        return [each for each in DTYPES if any(self._declares(op, each) for op in operators.values())]
+        served = {dtype for op in operators.values() for dtype in self._declares(op, strided)}
+        return [each for each in DTYPES if each in served]
 
     def by_composition(self, op: Operator) -> bool:
         """Whether an operator without a kernel runs by its body: then that is proven too."""
@@ -112,28 +127,32 @@ class Suite:
                         for title in category.titles(place):
                             yield Case(DEVICE, dtype, title)
         for name, dtypes in self.declared.items():
-            op = operators[name]
+            op, layout = self.subjects[name]
             if self.by_composition(op) or (name == "normal" and self.provider is None):  # which has no kernel
                 dtypes = [float32]
             for dtype in dtypes:
                 subject = self.subject(name, dtype)
-                for category in CATEGORIES:
+                for category in CATEGORIES if layout is strided else LAYOUT_CATEGORIES:
                     if category.applies(subject):
                         for title in category.titles(subject):
                             yield Case(name, dtype, title)
 
     def subject(self, operator: str, dtype: Dtype) -> Subject:
         """An operator in a dtype on the device; cases come in runs of the same one, so the last is kept."""
-        if self._subject is None or (self._subject.op.name, self._subject.dtype) != (operator, dtype):
-            self._subject = Subject(operators[operator], dtype, self)
+        if self._subject is None or (self._subject.label, self._subject.dtype) != (operator, dtype):
+            self._subject = Subject(operator, dtype, self)
         return self._subject
 
     # -- running ------------------------------------------------------------
 
     def run(self, case: Case) -> Outcome:
         """Run a case; whatever happens is in the outcome."""
-        subject = Place(case.dtype, self) if case.operator == DEVICE else self.subject(case.operator, case.dtype)
-        known = DEVICE_CATEGORIES if case.operator == DEVICE else CATEGORIES
+        subject: Place
+        if case.operator == DEVICE:
+            subject, known = Place(case.dtype, self), DEVICE_CATEGORIES
+        else:
+            subject = self.subject(case.operator, case.dtype)
+            known = CATEGORIES if subject.layout is strided else LAYOUT_CATEGORIES
         category = next(each for each in known if case.category in each.titles(subject))
         with ExitStack() as stack:
             if self.provider is not None:
@@ -160,7 +179,7 @@ class Suite:
     def _missing(self, case: Case, error: MissingKernelError, calls: list[Call]) -> Outcome:
         found = re.match(r'"(\w+)" not implemented for (\w+)', str(error))
         what = f"{found[1]} for {found[2]}" if found else str(error).splitlines()[0]
-        own = found is not None and (found[1], found[2]) == (case.operator, case.dtype.name)
+        own = found is not None and (found[1], found[2]) == (case.operator.split()[0], case.dtype.name)
         return Outcome(
             case, "declined" if own and self._is_declared(case) else "missing", f"needs {what}", self._served(calls)
         )
@@ -171,7 +190,9 @@ class Suite:
     def _served(self, calls: list[Call]) -> frozenset[tuple[str, str]]:
         names, here = {each.name for each in self.providers}, str(self.device)
         return frozenset(
-            (each.operator, each.dtype) for each in calls if each.provider in names and each.device == here
+            (labelled(each.operator, each.layout), each.dtype)
+            for each in calls
+            if each.provider in names and each.device == here
         )
 
     def _proven(self, case: Case, calls: list[Call]) -> Outcome:
@@ -181,7 +202,11 @@ class Suite:
         if elsewhere:
             detail = f"expected kernels of {self.device} alone\n     got {', '.join(elsewhere)}"
             return Outcome(case, "failed", detail, served)
-        own = [each for each in calls if each.operator == case.operator and each.device == str(self.device)]
+        own = [
+            each
+            for each in calls
+            if labelled(each.operator, each.layout) == case.operator and each.device == str(self.device)
+        ]
         mixed = case.category == "promotion" and any(operator == case.operator for operator, _ in served)
         if not self._is_declared(case) or (case.operator, case.dtype.name) in served or mixed:
             return Outcome(case, "passed", "", served)

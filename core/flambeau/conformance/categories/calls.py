@@ -30,7 +30,7 @@ def _mixes(subject: Subject) -> bool:
 def _(subject: Subject) -> None:
     mine = subject.about()[0]
     for other in DTYPES:
-        if other is subject.dtype or other not in subject.suite.declared[subject.op.name]:
+        if other is subject.dtype or other not in subject.suite.declared[subject.label]:
             continue
         theirs = next(iter(samples_of(subject.op.name, Draw(other))))
         for args in ((mine.args[0], *theirs.args[1:]), (theirs.args[0], *mine.args[1:])):

@@ -5,6 +5,7 @@ The formulas are the core's; what is proven is that the kernels which they call 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...dtype import float64
 from ...errors import FlambeauError
 from ...tensor import Tensor
 from ..compare import Fault, equal, tolerance
-from ..operands import Operand, place, read, rounded
+from ..operands import Array, Operand, place, read, rounded
 from ..samples import Sample
 from ..subject import Subject, placing, tensors_in
 from .category import category, said
@@ -24,7 +25,7 @@ from .memory import SCRATCH
 _MEANING = "A kernel that the backward pass runs gives wrong numbers; the gradient's formula stands beside the operator in flambeau/ops."
 
 
-def _differentiable(subject: Subject) -> bool:
+def differentiable(subject: Subject) -> bool:
     op = subject.op
     claimed = op.differentiable if op.kind != "composite" else True
     return bool(claimed) and bool(subject.about()) and subject.dtype.is_floating_point
@@ -45,13 +46,18 @@ def _leaves(subject: Subject, args: list[Any]) -> list[Tensor]:
     return found
 
 
-def _seeds(results: list[Any], device: Device, seed: int) -> list[Tensor]:
-    """Gradients of results: the same numbers on any device."""
+def weights(shapes: Sequence[Sequence[int]], seed: int) -> list[Array]:
+    """Gradients of results of some shapes: the same numbers on any device."""
     rng = np.random.default_rng(seed)
-    return [place(Operand(np.rint(rng.uniform(-2, 2, each.shape) * 4) / 4, each.dtype), device) for each in results]
+    return [np.rint(rng.uniform(-2, 2, tuple(each)) * 4) / 4 for each in shapes]
 
 
-def _gradients(subject: Subject, sample: Sample, device: Device, order: int) -> list[Tensor | None]:
+def _seeds(results: list[Any], device: Device, seed: int) -> list[Tensor]:
+    numbers = weights([each.shape for each in results], seed)
+    return [place(Operand(each, result.dtype), device) for each, result in zip(numbers, results, strict=True)]
+
+
+def gradients(subject: Subject, sample: Sample, device: Device, order: int) -> list[Tensor | None]:
     convert = placing(device, wide=device is subject.reference)
     args = [convert(each) for each in sample.args]
     leaves = _leaves(subject, args)
@@ -72,10 +78,10 @@ def _gradients(subject: Subject, sample: Sample, device: Device, order: int) -> 
 def _proven(subject: Subject, order: int) -> None:
     for sample in (*subject.about(most=8), *subject.about("broadcasting", most=2)):
         try:
-            expected = _gradients(subject, sample, subject.reference, order)
+            expected = gradients(subject, sample, subject.reference, order)
         except (FlambeauError, NotImplementedError):
             continue  # there is no such gradient
-        got = _gradients(subject, sample, subject.device, order)
+        got = gradients(subject, sample, subject.device, order)
         relative = tolerance(subject.dtype, subject.ulps * (16 if subject.dtype is float64 else 8) * order)
         for number, (mine, wanted) in enumerate(zip(got, expected, strict=True)):
             try:
@@ -88,7 +94,7 @@ def _proven(subject: Subject, order: int) -> None:
                 raise said(sample, fault) from None
 
 
-category("gradient", _MEANING, _differentiable)(lambda subject: _proven(subject, 1))
-category("second gradient", _MEANING, lambda subject: subject.precise and _differentiable(subject))(
+category("gradient", _MEANING, differentiable)(lambda subject: _proven(subject, 1))
+category("second gradient", _MEANING, lambda subject: subject.precise and differentiable(subject))(
     lambda subject: _proven(subject, 2)
 )

@@ -16,6 +16,8 @@ from .category import category, compared, said, with_kernel
 
 #: Operators whose kernels are only ever given contiguous targets.
 _CONTIGUOUS: Final = frozenset({"arange_", "linspace_"})
+#: Operators whose results hold on to their operands.
+_SHARING: Final = frozenset({"sparse_tensor"})
 #: Memory that a kernel may use as it likes.
 SCRATCH: Final = {"class_loss": 3, "class_loss_backward": 4, "recurrent_layer": 5}
 
@@ -109,7 +111,7 @@ def _shares(result: Tensor, given: Tensor) -> bool:
 @category(
     "result has its own memory",
     "The result is the input, or a view of it: writing to one would change the other. Copy, even where nothing changes.",
-    lambda subject: with_kernel(subject) and not subject.writes,
+    lambda subject: with_kernel(subject) and not subject.writes and subject.op.name not in _SHARING,
 )
 def _(subject: Subject) -> None:
     for sample in subject.samples:

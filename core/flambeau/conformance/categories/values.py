@@ -27,6 +27,7 @@ _MEANINGS: Final = {
     "every bit": "Bits were lost on the way: numbers must not pass through another dtype.",
     "without history": "The kernel relies on memory that is only given where a backward pass may follow.",
     "conversion": "Values of another dtype are converted: numbers keep their value, true is 1, what is not 0 is true.",
+    "coalesced": "Of a coalesced tensor, places rise and each is named once.",
     "repeated indices": "An index that comes twice must count twice: do not read all before the first is written.",
     "ties": "Of equal elements the wrong one was taken: the first counts (the last, for running extremes).",
 }
@@ -54,9 +55,13 @@ def _result(subject: Subject, fact: Callable[[Any], str], expected: Callable[[Op
                 raise said(sample, Fault(f"a result with {expected(each)}", fact(got)))
 
 
+#: Operators that make tensors of another layout.
+_LAYOUTS: Final = {"sparse_tensor": "sparse_coo"}
+
+
 @category("result's device", "Make results with empty(key, ...), where key is that of an operand.")
 def _(subject: Subject) -> None:
-    here = f"device {subject.device}, layout strided"
+    here = f"device {subject.device}, layout {_LAYOUTS.get(subject.op.name, 'strided')}"
     _result(subject, lambda got: f"device {got.device}, layout {got.layout.name}", lambda _: here)
 
 

@@ -13,9 +13,9 @@ into its first argument that is the argument's new value.
 from __future__ import annotations
 
 from ..samples import DEFINITIONS, DRAWS, FAULTS, SAMPLES
-from . import composites, drawing, indexing, layers, linalg, moving, order, pointwise, reduction, windows
+from . import composites, drawing, indexing, layers, linalg, moving, order, pointwise, reduction, sparse, windows
 
 __all__ = [
     "DEFINITIONS", "DRAWS", "FAULTS", "SAMPLES", "composites", "drawing", "indexing", "layers", "linalg", "moving", "order", "pointwise",
-    "reduction", "windows",
+    "reduction", "sparse", "windows",
 ]  # fmt: skip
