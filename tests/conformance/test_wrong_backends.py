@@ -291,6 +291,20 @@ class AccumulatesInTheSameDtype(Good):
         return np.cumsum(a[:, :, None] * b[None], axis=1, dtype=a.dtype)[:, -1]
 
 
+@wrong("sum add", r"sum-float32-large", r"add-int64-values")
+class ForgetsTheLastElements(Good):
+    """Of what does not fill a vector."""
+
+    def op_sum(self, a, dims, keepdim, dtype):
+        return super().op_sum(a[..., : a.shape[-1] // 8 * 8] if a.size > 64 and dims else a, dims, keepdim, dtype)
+
+    def add(a, b):
+        values = np.add(a, b)
+        if values.size > 16 and values.size % 8:
+            values.reshape(-1)[-1] = 0
+        return values
+
+
 @wrong("sum", r"sum-int32-accumulation")
 class AccumulatesIntegersNarrowly(Good):
     def op_sum(self, a, dims, keepdim, dtype):

@@ -14,6 +14,7 @@ from .category import CATEGORIES, Category, category, compared, said
 #: What a failure of samples about something probably means.
 _MEANINGS: Final = {
     VALUES: "The kernel computes something else than the operator's reference.",
+    "large": "Vector loops, their last elements, or the shares of threads go wrong where small tensors do not reach.",
     "0-dim": "A 0-dim tensor has shape () and one element: loops and reductions must accept it.",
     "empty": "A tensor with no elements has a result too: of the right shape, the identity of a reduction, no crash.",
     "broadcasting": "Operands of a pointwise kernel may differ in shape: sizes of 1 and missing dimensions repeat.",

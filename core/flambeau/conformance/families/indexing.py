@@ -26,6 +26,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim, count in (((3, 5), 1, 2), ((3, 5), 0, 6), ((2, 3, 4), 1, 3), ((9,), 0, 20)):
         yield draw(*shape), draw.index(shape[dim], count), dim
+    yield "large", draw(67, 301), draw.index(67, 100), 0
     yield "empty", draw(3, 5), draw.index(1, 0), 1
     yield "empty", draw(3, 0), draw.places([1, 1]), 0
 

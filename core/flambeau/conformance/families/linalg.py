@@ -22,6 +22,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
         yield draw(n, m), draw(m, p)
     yield "empty", draw(0, 3), draw(3, 2)
     yield "empty", draw(2, 0), draw(0, 3)
+    yield "large", draw(131, 67), draw(67, 259)
     if draw.floating:
         yield "accumulation", _long(draw, 2, 4000), _long(draw, 4000, 2)
         yield "NaN", draw.of([[np.nan, 1], [1, 2]]), draw.of([[0, 1], [1, 0]])

@@ -17,6 +17,7 @@ from ..samples import definition, samples, telling
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield (draw(3, 5),)
     yield (draw(2, 3, 4),)
+    yield (draw(67, 301),)
     yield "0-dim", draw()
     yield "empty", draw(0, 3)
     yield from telling(draw)
@@ -26,6 +27,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw(3, 5), draw(3, 5)
     yield draw(2, 3, 4), draw(2, 3, 4)
+    yield draw(67, 301), draw(67, 301)
     yield "0-dim", draw(), draw()
     yield "empty", draw(0, 3), draw(0, 3)
     for about, numbers in telling(draw):

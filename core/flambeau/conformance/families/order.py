@@ -17,6 +17,8 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim in (((3, 5), 1), ((3, 5), 0), ((2, 3, 4), 1), ((40,), 0)):
         for descending in (False, True):
             yield draw.distinct(*shape), dim, descending
+    yield "large", draw.distinct(7, 1031), 1, True
+    yield "large", draw.distinct(1031, 7), 0, False
     yield "0-dim", draw(), 0, False
     yield "empty", draw(0), 0, False
     yield "empty", draw(2, 0), 0, True
@@ -32,6 +34,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, k, dim in (((3, 5), 2, 1), ((3, 5), 3, 0), ((2, 3, 4), 1, 1), ((40,), 40, 0)):
         for largest in (True, False):
             yield draw.distinct(*shape), k, dim, largest
+    yield "large", draw.distinct(7, 1031), 33, 1, True
     yield "0-dim", draw(), 1, 0, True
     yield "empty", draw(3, 5), 0, 1, True
     yield "ties", draw.of([[1, 3, 3, 0, 3, 1], [2, 2, 2, 2, 2, 2]]), 4, 1, True

@@ -100,6 +100,7 @@ def _all_pairs(op: Operator, values: Sequence[float], draw: Draw) -> tuple[Any, 
 def _pointwise(op: Operator, draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield _arguments(op, draw, (3, 5))
     yield _arguments(op, draw, (17,))
+    yield _arguments(op, draw, (2, 1031))  # more than a vector, and than one element for each thread
     yield "0-dim", *_arguments(op, draw, ())
     for shape in ((0,), (2, 0, 3)):
         yield "empty", *_arguments(op, draw, shape)

@@ -39,6 +39,9 @@ def _over(name: str, draw: Draw) -> Iterator[tuple[Any, ...]]:
         ((2, 3, 4), (1,), False), ((40,), (0,), False), ((1, 5), (0,), True),
     ):  # fmt: skip
         yield of(*shape), dims, keepdim, *extra
+    for shape, dims in (((67, 301), (1,)), ((67, 301), (0,)), ((9001,), (0,)), ((41, 3, 59), (0, 2))):
+        few = draw(*shape, low=0.98, high=1.02) if name == "prod" and not draw.exact else of(*shape)
+        yield "large", few, dims, False, *extra
     if name != "var":
         yield "0-dim", of(), (), False, *extra
     if name in _OF_NOTHING:
@@ -75,6 +78,8 @@ def _ties(draw: Draw) -> Any:
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim, keepdim in (((3, 5), 0, False), ((3, 5), 1, True), ((2, 3, 4), 1, False), ((33,), 0, False)):
         yield draw.distinct(*shape), dim, keepdim
+    for dim in (0, 1):
+        yield "large", draw.distinct(67, 301), dim, False
     yield "0-dim", draw(), 0, False
     yield "empty", draw(0, 3), 1, False
     yield "ties", _ties(draw), 1, False
@@ -90,6 +95,8 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
         ((3, 5), None, False), ((3, 5), 0, False), ((3, 5), 1, True), ((2, 3, 4), 1, False), ((33,), 0, False),
     ):  # fmt: skip
         yield draw.distinct(*shape), dim, keepdim
+    for dim in (None, 0, 1):
+        yield "large", draw.distinct(67, 301), dim, False
     yield "0-dim", draw(), None, False
     yield "empty", draw(0, 3), 1, False
     for dim in (None, 0, 1):
@@ -125,6 +132,8 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     for shape, dim in (((3, 5), 1), ((3, 5), 0), ((2, 3, 4), 1), ((40,), 0)):
         yield draw(*shape), dim
+    for dim in (0, 1):
+        yield "large", draw(67, 301), dim
     yield "0-dim", draw(), 0
     yield "empty", draw(0, 3), 1
     yield "empty", draw(3, 0), 1

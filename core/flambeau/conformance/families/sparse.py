@@ -81,7 +81,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     whole = Operand(np.abs(draw.sparse(3, 5).values), draw.dtype, sparse=True)
     for target in (complex64, complex128) if draw.dtype.is_complex else (int64, float32, float64):
         if target is not draw.dtype:
-            yield whole, target
+            yield "coalesced", whole, target
 
 
 @samples("sparse_indices (sparse_coo)", "sparse_values (sparse_coo)", "is_coalesced (sparse_coo)")
