@@ -41,12 +41,13 @@ def test_there_are_samples_of_every_composite():
     assert composites - SAMPLES.keys() - DRAWS.keys() == set()
 
 
-#: operators whose gradients are by intent others than those of what they compute
+#: operators whose gradients are by intent others than those of what they compute, or need more than the reference has
 CONVENTIONAL = {
     "embedding": "rows may be left out, or their gradients scaled",
     "index_copy_": "of repeated indices, each takes the gradient of the last",
     "scatter_": "likewise",
     "plane_put": "likewise",
+    "sparse_tensor": "gradients are read by kernels of the layout",
 }
 DIFFERENTIABLE = sorted(
     name

@@ -203,7 +203,7 @@ KERNELS = {
     "sub": Kernel(sub, native.DTYPES),
     "add_scaled": Kernel(add_scaled, native.DTYPES),
     "mul": Kernel(mul, native.DTYPES),
-    "div": Kernel(div, native.DTYPES),
+    "div": Kernel(div, [each for each in native.DTYPES if each.is_floating_point]),  # others come converted
     "pow": Kernel(power, native.DTYPES),
     "neg": Kernel(lambda self, out=None: _stored(_negative(self), out), native.DTYPES),
     "abs": Kernel(lambda self, out=None: _mapped(self, lambda values: values.abs(), out), native.DTYPES),
