@@ -15,14 +15,23 @@ import numpy as np
 from .autograd.node import Leaf, edge
 from .device import device as Device
 from .dtype import dtype as Dtype
-from .errors import ArgumentError, AutogradError, FileError
+from .errors import AutogradError, FileError
 from .geometry import contiguous, strided
 from .key import Key, intern
 from .layout import strided as strided_layout
 from .ops.conversion import view_dtype
+from .ops.sparse import sparse_coo_tensor
 from .tensor import Storage, Tensor, make, shared_storage
 
-__all__ = ["METHODS", "fresh_storage", "rebuild", "rebuild_subclass", "storage_bytes", "storage_from_bytes"]
+__all__ = [
+    "METHODS",
+    "fresh_storage",
+    "rebuild",
+    "rebuild_sparse",
+    "rebuild_subclass",
+    "storage_bytes",
+    "storage_from_bytes",
+]
 
 #: Attributes that are part of how a tensor works, not the user's.
 _OWN: Final = frozenset({"base", "grad", "offset", "output", "retains_grad"})
@@ -37,6 +46,21 @@ def rebuild(
         RuntimeError: the place is not inside the storage.
     """
     return _placed(Tensor, storage, dtype, offset, shape, strides, requires_grad)
+
+
+def rebuild_sparse(
+    indices: Tensor, values: Tensor, shape: tuple[int, ...], coalesced: bool, requires_grad: bool
+) -> Tensor:
+    """A sparse tensor from what it holds.
+
+    Raises:
+        RuntimeError: the parts do not go together.
+    """
+    if not (isinstance(indices, Tensor) and isinstance(values, Tensor)):
+        raise FileError(f"Expected tensors in a sparse tensor, got {type(indices).__name__}, {type(values).__name__}.")
+    result: Any = sparse_coo_tensor(indices, values, shape)
+    result = result.coalesce() if coalesced else result
+    return cast(Tensor, result.requires_grad_(bool(requires_grad)))
 
 
 def rebuild_subclass(cls: type[Tensor], *place: Any) -> Tensor:
@@ -139,7 +163,8 @@ def _requires_grad(self: Tensor) -> bool:
 def __reduce_ex__(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     """Pickle the storage, the place in it and the user's attributes; not ``grad``, nor history."""
     if self.layout is not strided_layout:
-        raise ArgumentError(f"Only strided tensors can be pickled, got layout {self.layout!r}.\nPickle x.to_dense().")
+        parts = self._indices(), self._values(), tuple(self.shape), self.is_coalesced(), _requires_grad(self)
+        return rebuild_sparse, parts, _extras(self)
     geometry = self.geometry
     place = (
         shared_storage(self), self.dtype, self.offset, tuple(geometry.shape), geometry.strides, _requires_grad(self)
@@ -154,6 +179,18 @@ def __setstate__(self: Tensor, state: Any) -> None:
     if not isinstance(state, dict) or any(name in _OWN or name in Tensor.__slots__ for name in state):
         raise FileError(f"Expected a dict of attributes for a tensor, got {type(state).__name__}.")
     self.__dict__.update(state)
+
+
+def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of a strided tensor; the copy of a storage that others share is in the memo."""
+    shared = shared_storage(self)
+    own = memo.get(id(shared))
+    if own is None:
+        flat: Any = make(shared.key, contiguous((shared.geometry.span,)), shared.memory)
+        flat = flat.clone()
+        own = memo[id(shared)] = Storage(flat.memory, shared.key, shared.geometry)
+        memo[id(own)] = shared  # keeps the original alive while its id is in use
+    return _placed(type(self), own, self.dtype, self.offset, self.geometry.shape, self.geometry.strides, False)
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -171,16 +208,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment, "
             f"got one made by {node.name()}.\nCopy x.detach() instead."
         )
-    shared = shared_storage(self)
-    own = memo.get(id(shared))
-    if own is None:
-        flat: Any = make(shared.key, contiguous((shared.geometry.span,)), shared.memory)
-        flat = flat.clone()
-        own = memo[id(shared)] = Storage(flat.memory, shared.key, shared.geometry)
-        memo[id(own)] = shared  # keeps the original alive while its id is in use
-    result = _placed(
-        type(self), own, self.dtype, self.offset, self.geometry.shape, self.geometry.strides, node is not None
-    )
+    result = _copied(self, memo) if self.layout is strided_layout else cast(Any, self).detach().clone()
+    result.node = None if node is None else Leaf(result)
     memo[id(self)] = result
     extras = _extras(self)
     for name, value in (extras or {}).items():

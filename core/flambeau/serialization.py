@@ -28,7 +28,7 @@ from .errors import ArgumentError, ArgumentTypeError, DeviceError, FileError, Pl
 from .exchange import HOST
 from .geometry import Size
 from .layout import sparse_coo, strided
-from .pickling import rebuild, rebuild_subclass, storage_bytes, storage_from_bytes
+from .pickling import rebuild, rebuild_sparse, rebuild_subclass, storage_bytes, storage_from_bytes
 from .storage import TypedStorage
 from .tensor import Storage, Tensor
 
@@ -190,7 +190,10 @@ _BUILTINS: Final = (bool, int, float, complex, str, bytes, bytearray, list, tupl
 #: (module, name) to what it stands for.
 _SAFE: Final[dict[tuple[str, str], Any]] = {
     **{_qualified(each): each for each in (OrderedDict, defaultdict, deque)},
-    **{_qualified(each): each for each in (Size, Device, rebuild, rebuild_subclass, Tensor, TypedStorage)},
+    **{
+        _qualified(each): each
+        for each in (Size, Device, rebuild, rebuild_sparse, rebuild_subclass, Tensor, TypedStorage)
+    },
     **{("builtins", each.__name__): each for each in _BUILTINS},
     **{("flambeau.dtype", each.name if each.name != "bool" else "bool_"): each for each in DTYPES},
     **{("flambeau.layout", each.name): each for each in (strided, sparse_coo)},

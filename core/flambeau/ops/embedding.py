@@ -8,8 +8,11 @@ from ..autograd.grad_mode import no_grad
 from ..dispatch.operator import composite, primitive
 from ..dtype import int32, int64
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, shown
+from ..key import intern
+from ..layout import sparse_coo
 from ..tensor import Tensor
 from .creation import tensor
+from .sparse import sparse_tensor
 from .views import positions
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
@@ -53,7 +56,7 @@ def _renormalise(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float
 
 
 @primitive(
-    "weight indices | padding_idx scale_grad_by_freq", name="embedding", method=False, namespaces="nn.functional"
+    "weight indices | padding_idx scale_grad_by_freq sparse", name="embedding", method=False, namespaces="nn.functional"
 )
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
@@ -68,7 +71,7 @@ def embedding(
         max_norm: shorten rows that are used and longer than this, in place, before they are read.
         norm_type: which norm that is.
         scale_grad_by_freq: divide gradients by how often their row occurs in ``input``.
-        sparse: accepted; gradients are dense.
+        sparse: let the gradient of ``weight`` be a sparse tensor of the rows that were used.
 
     Returns:
         A tensor of shape ``(*input.shape, width)``.
@@ -83,24 +86,38 @@ def embedding(
     padding = _padding(padding_idx, weight)
     if max_norm is not None:
         _renormalise(weight, indices, max_norm, norm_type)
-    return cast(Tensor, embedding.run(weight, indices, padding, bool(scale_grad_by_freq)))
+    return cast(Tensor, embedding.run(weight, indices, padding, bool(scale_grad_by_freq), _sparsely(sparse, weight)))
 
 
-def _embedding_gradient(grad: Any, indices: Any, weight_shape: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def _sparsely(sparse: bool, weight: Tensor) -> bool:
+    """Whether gradients are sparse, for which there must be a plug-in."""
+    if sparse:
+        intern(weight.key.device, sparse_coo, weight.key.dtype)
+    return bool(sparse)
+
+
+def _embedding_gradient(
+    grad: Any, indices: Any, weight_shape: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> Any:
     flat, rows = indices.reshape(-1), grad.reshape(-1, weight_shape[1])
     if scale_grad_by_freq:
         counts = grad.new_zeros(weight_shape[0]).index_add_(0, flat, grad.new_ones(flat.shape))
         rows = rows / counts.index_select(0, flat).unsqueeze(1)
+    if sparse:
+        if padding_idx >= 0:
+            kept = (flat != padding_idx).nonzero(as_tuple=True)[0]
+            flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)
+        return sparse_tensor(rows, flat.unsqueeze(0), weight_shape, False)
     whole = grad.new_zeros(weight_shape).index_add_(0, flat, rows)
     return whole if padding_idx < 0 else whole.index_fill_(0, tensor([padding_idx], device=grad.device), 0)
 
 
 embedding.gradient(weight=_embedding_gradient)
-embedding.reference(lambda weight, indices, padding_idx, scale_grad_by_freq: weight[indices])
+embedding.reference(lambda weight, indices, padding_idx, scale_grad_by_freq, sparse: weight[indices])
 
 
 @embedding.composite
-def _embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def _embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:
     return weight.index_select(0, indices.reshape(-1)).reshape(*indices.shape, weight.shape[1])
 
 
@@ -149,26 +166,32 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
     return input, tensor(numbers, dtype=int64, device=input.device), len(starts)
 
 
-@primitive("weight rows bag factors? | bags", method=False, namespaces=())
-def bag_sums(weight: Tensor, rows: Tensor, bag: Tensor, factors: Tensor | None, bags: int) -> Tensor:
+@primitive("weight rows bag factors? | bags sparse", method=False, namespaces=())
+def bag_sums(weight: Tensor, rows: Tensor, bag: Tensor, factors: Tensor | None, bags: int, sparse: bool) -> Tensor:
     """For each bag the sum of ``weight[rows[k]] * factors[k]`` over the k whose ``bag[k]`` it is; ``bag`` never falls.
+
+    Args:
+        sparse: whether the gradient of ``weight`` is.
 
     Raises:
         IndexError: a row number is out of range.
     """
-    return cast(Tensor, bag_sums.run(weight, rows, bag, factors, bags))
+    return cast(Tensor, bag_sums.run(weight, rows, bag, factors, bags, sparse))
 
 
 @bag_sums.composite
-def _bag_sums(weight: Any, rows: Any, bag: Any, factors: Any, bags: int) -> Any:
+def _bag_sums(weight: Any, rows: Any, bag: Any, factors: Any, bags: int, sparse: bool) -> Any:
     found = weight.index_select(0, rows)
     found = found if factors is None else found * factors.unsqueeze(1)
     return found.new_zeros(bags, weight.shape[1]).index_add(0, bag, found)
 
 
-def _table_gradient(grad: Any, weight_shape: Any, rows: Any, bag: Any, factors: Any) -> Any:
+def _table_gradient(grad: Any, weight_shape: Any, rows: Any, bag: Any, factors: Any, sparse: bool) -> Any:
     each = grad.index_select(0, bag)
-    return grad.new_zeros(weight_shape).index_add(0, rows, each if factors is None else each * factors.unsqueeze(1))
+    each = each if factors is None else each * factors.unsqueeze(1)
+    if sparse:
+        return sparse_tensor(each, rows.unsqueeze(0), weight_shape, False)
+    return grad.new_zeros(weight_shape).index_add(0, rows, each)
 
 
 bag_sums.gradient(
@@ -190,6 +213,7 @@ def embedding_bag(
         weight: the table, of shape (rows, width).
         offsets: where in the vector each bag starts.
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
+        sparse: let the gradient of ``weight`` be a sparse tensor of the rows that were used.
         per_sample_weights: factors of the rows, for ``"sum"`` only.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: a row that counts as absent.
@@ -233,12 +257,12 @@ def embedding_bag(
         rows, bag = rows.index_select(0, kept), bag.index_select(0, kept)
         factors = None if factors is None else factors.index_select(0, kept)
     if mode == "max":
-        return _largest(embedding(rows, weight), bag, bags)
+        return _largest(embedding(rows, weight, sparse=sparse), bag, bags)
     if scale_grad_by_freq:
-        found: Any = embedding(rows, weight, scale_grad_by_freq=True)
-        total: Any = bag_sums(found, positions(found, found.shape[0]), bag, factors, bags)
+        found: Any = embedding(rows, weight, scale_grad_by_freq=True, sparse=sparse)
+        total: Any = bag_sums(found, positions(found, found.shape[0]), bag, factors, bags, False)
     else:
-        total = bag_sums(weight, rows, bag, factors, bags)
+        total = bag_sums(weight, rows, bag, factors, bags, _sparsely(sparse, weight))
     if mode == "sum":
         return cast(Tensor, total)
     if input.ndim == 2 and padding < 0:

@@ -1,7 +1,7 @@
 """Optimisers: they change parameters by their gradients."""
 
 from . import lr_scheduler
-from .adam import Adam, Adamax, AdamW
+from .adam import Adam, Adamax, AdamW, SparseAdam
 from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
 from .lbfgs import LBFGS
 from .optimizer import Optimizer
@@ -19,5 +19,6 @@ __all__ = [
     "Optimizer",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..errors import ArgumentError, AutogradError
 from ..ops.optimizer import adam_steps_
-from .optimizer import Optimizer, check_range
+from .optimizer import Optimizer, check_range, refuse_sparse
 
-__all__ = ["Adam", "AdamW", "Adamax"]
+__all__ = ["Adam", "AdamW", "Adamax", "SparseAdam"]
 
 
 class Adam(Optimizer):
@@ -45,6 +47,7 @@ class Adam(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            refuse_sparse(self, grad)
             state = self.state[param]
             if not state:
                 state["step"] = 0
@@ -99,3 +102,48 @@ class Adamax(Optimizer):
         mean.mul_(beta1).add_(grad, alpha=1 - beta1)
         most.copy_((most * beta2).maximum(grad.abs() + group["eps"]))
         param.addcdiv_(mean, most, value=-group["lr"] / (1 - beta1**step))
+
+
+class SparseAdam(Optimizer):
+    """Adam for sparse gradients: only the rows that a gradient names are changed, their means and steps too.
+
+    Args:
+        params: tensors or groups.
+        lr: learning rate, above 0.
+        betas: how much of the mean and of the mean square of the gradient is kept, in [0, 1).
+        eps: added to the denominator, above 0.
+    """
+
+    takes_sparse = True
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    def check(self, group: dict[str, Any]) -> None:
+        for name, key in (("learning rate", "lr"), ("epsilon value", "eps")):
+            if not group[key] > 0:
+                raise ArgumentError(f"Invalid {name}: {group[key]}.\nIt must be above 0.")
+        check_range("beta parameter at index 0", group["betas"][0], 0.0, 1.0)
+        check_range("beta parameter at index 1", group["betas"][1], 0.0, 1.0)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if not grad.is_sparse:
+            raise AutogradError(
+                f"SparseAdam does not support dense gradients, got one of shape {list(grad.shape)}.\nUse Adam instead."
+            )
+        if not state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_avg_sq"] = param.new_zeros(param.shape), param.new_zeros(param.shape)
+        state["step"] = step = state["step"] + 1
+        grad = grad.coalesce()
+        if not grad._nnz():
+            return
+        beta1, beta2 = group["betas"]
+        places, values = tuple(grad.indices()), grad.values()
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean[places] = new_mean = mean[places].mul_(beta1).add_(values, alpha=1 - beta1)
+        square[places] = new_square = square[places].mul_(beta2).addcmul_(values, values, value=1 - beta2)
+        size = group["lr"] * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+        param[places] = param[places].addcdiv_(new_mean, new_square.sqrt().add_(group["eps"]), value=-size)

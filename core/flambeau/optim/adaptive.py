@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, AutogradError
 from .optimizer import Optimizer, check_range
 
 __all__ = ["ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"]
@@ -21,7 +21,12 @@ def _check(group: dict[str, Any], *names: str) -> None:
 
 
 class Adagrad(Optimizer):
-    """Divide by the root of the sum of all squared gradients (Duchi et al., 2011)."""
+    """Divide by the root of the sum of all squared gradients (Duchi et al., 2011).
+
+    Of sparse gradients, only the rows that they name are changed.
+    """
+
+    takes_sparse = True
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
@@ -40,12 +45,24 @@ class Adagrad(Optimizer):
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if not state:
-            state["step"], state["sum"] = 0, grad.new_full(param.shape, group["initial_accumulator_value"])
+            state["step"], state["sum"] = 0, param.new_full(param.shape, group["initial_accumulator_value"])
         state["step"] += 1
-        grad = _decayed(param, grad, group)
         total = state["sum"]
-        total.addcmul_(grad, grad)
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            if group["weight_decay"]:
+                raise AutogradError(
+                    "weight_decay option is not compatible with sparse gradients, "
+                    f"got {group['weight_decay']}.\nSet it to 0, or make gradients dense (sparse=False)."
+                )
+            grad = grad.coalesce()
+            if grad._nnz():
+                places, values = tuple(grad.indices()), grad.values()
+                total[places] = sums = total[places].addcmul_(values, values)
+                param[places] = param[places].addcdiv_(values, sums.sqrt().add_(group["eps"]), value=-lr)
+            return
+        grad = _decayed(param, grad, group)
+        total.addcmul_(grad, grad)
         param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
 
 

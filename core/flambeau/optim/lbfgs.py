@@ -66,7 +66,9 @@ class LBFGS(Optimizer):
     # -- the parameters as one vector ----------------------------------------
 
     def _gradient(self) -> Any:
-        return cat([(p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)) for p in self._params])
+        return cat(
+            [(p.new_zeros(p.numel()) if p.grad is None else p.grad.to_dense().reshape(-1)) for p in self._params]
+        )
 
     def _move(self, size: float, direction: Any) -> None:
         start = 0

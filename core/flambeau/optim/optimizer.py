@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, AutogradError
+from ..layout import strided
 from ..tensor import Tensor
 
-__all__ = ["Optimizer", "check_range"]
+__all__ = ["Optimizer", "check_range", "refuse_sparse"]
 
 
 def check_range(name: str, value: Any, low: float, high: float | None = None) -> None:
@@ -25,6 +26,19 @@ def check_range(name: str, value: Any, low: float, high: float | None = None) ->
         raise ArgumentError(f"Invalid {name}: {value}.\nIt must be {limit}.")
 
 
+def refuse_sparse(optimizer: Optimizer, grad: Tensor) -> None:
+    """Refuse a sparse gradient, for rules that move elements without a gradient too.
+
+    Raises:
+        RuntimeError: it is sparse.
+    """
+    if grad.key.layout is not strided and not optimizer.takes_sparse:
+        raise AutogradError(
+            f"{type(optimizer).__name__} does not support sparse gradients, got one of shape {list(grad.shape)}.\n"
+            "Use SparseAdam, SGD or Adagrad instead, or make gradients dense (sparse=False)."
+        )
+
+
 class Optimizer:
     """Base of all optimisers.
 
@@ -36,6 +50,9 @@ class Optimizer:
         TypeError: ``params`` is a single tensor or holds something else than tensors.
         ValueError: there are no parameters, one is no leaf, or one is in two groups.
     """
+
+    #: whether the rule knows what to do with sparse gradients
+    takes_sparse = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -117,6 +134,7 @@ class Optimizer:
         for param in group["params"]:
             grad = param.grad
             if grad is not None:
+                refuse_sparse(self, grad)
                 self.update(param, grad, self.state[param], group)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:

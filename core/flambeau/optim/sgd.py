@@ -15,6 +15,8 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if asked (Sutskever et al., 2013).
 
+    Sparse gradients change only the rows that they name, unless there is momentum or weight decay.
+
     Args:
         params: tensors or groups.
         lr: learning rate, at least 0.
@@ -57,12 +59,13 @@ class SGD(Optimizer):
                 buffer = state.get("momentum_buffer")
                 if buffer is None:
                     first = True
-                    buffer = state["momentum_buffer"] = grad.new_zeros(param.shape)
-            batch = batches.get((param.key, first))
+                    buffer = state["momentum_buffer"] = param.new_zeros(param.shape)
+            place = param.key, grad.key.layout, first
+            batch = batches.get(place)
             if batch is None:
-                batch = batches[param.key, first] = ([], [], [])
+                batch = batches[place] = ([], [], [])
             batch[0].append(param)
             batch[1].append(grad)
             batch[2].append(buffer)
-        for (_, first), batch in batches.items():
+        for (*_, first), batch in batches.items():
             sgd_steps_(*batch, *options, first)

@@ -24,7 +24,9 @@ class _Bags:
         if kernel is None:
             return None
 
-        def launch(weight: Tensor, rows: Tensor, bag: Tensor, factors: Tensor | None, bags: int) -> Tensor:
+        def launch(
+            weight: Tensor, rows: Tensor, bag: Tensor, factors: Tensor | None, bags: int, sparse: bool
+        ) -> Tensor:
             weight, rows, bag = _flat(weight), _flat(rows), _flat(bag)
             height, width = weight.geometry.shape
             out = empty(key, contiguous((bags, width)))

@@ -390,7 +390,7 @@ def index_put_(self: Tensor, indices: Sequence[Any], value: Any, accumulate: boo
 def embedding(read: Callable[..., Tensor]) -> Callable[..., Tensor]:
     message = "index out of range in self: {bad} for {size} rows"
 
-    def launch(weight: Tensor, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    def launch(weight: Tensor, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
         if not indices.geometry.contiguous:
             indices = indices.contiguous()
         plan = _plans.get(("embedding", weight.geometry, indices.geometry))

@@ -41,16 +41,16 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 
 @samples("embedding")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    yield draw(6, 3), draw.index(6, 4), -1, False
-    yield draw(6, 3), draw.index(6, 2, 3), 2, True
-    yield "empty", draw(6, 3), draw.index(1, 0), -1, False
+    yield draw(6, 3), draw.index(6, 4), -1, False, False
+    yield draw(6, 3), draw.index(6, 2, 3), 2, True, False
+    yield "empty", draw(6, 3), draw.index(1, 0), -1, False, False
 
 
 @samples("bag_sums")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    yield draw(6, 3), draw.index(6, 5), draw.places([0, 0, 1, 3, 3]), None, 4
-    yield draw(6, 3), draw.index(6, 5), draw.places([0, 0, 1, 3, 3]), draw(5), 4
-    yield "empty", draw(6, 3), draw.index(1, 0), draw.index(1, 0), None, 2
+    yield draw(6, 3), draw.index(6, 5), draw.places([0, 0, 1, 3, 3]), None, 4, False
+    yield draw(6, 3), draw.index(6, 5), draw.places([0, 0, 1, 3, 3]), draw(5), 4, False
+    yield "empty", draw(6, 3), draw.index(1, 0), draw.index(1, 0), None, 2, False
 
 
 @samples("scatter_")
@@ -177,13 +177,13 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 
 @faults("embedding")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    yield _RANGE, draw(6, 3), draw.places([0, 6]), -1, False
-    yield _NEGATIVE, draw(6, 3), draw.places([0, -1]), -1, False
+    yield _RANGE, draw(6, 3), draw.places([0, 6]), -1, False, False
+    yield _NEGATIVE, draw(6, 3), draw.places([0, -1]), -1, False, False
 
 
 @faults("bag_sums")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    yield _RANGE, draw(6, 3), draw.places([0, 6]), draw.places([0, 1]), None, 2
+    yield _RANGE, draw(6, 3), draw.places([0, 6]), draw.places([0, 1]), None, 2, False
 
 
 @faults("take")
