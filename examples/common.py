@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import flambeau as torch
-from flambeau.dispatch.operator import operators
-from flambeau.dispatch.providers import registry
 
 
 def arguments(description: str, epochs: int) -> argparse.Namespace:
@@ -51,13 +49,11 @@ def batches(x: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
         yield x[chosen], y[chosen]
 
 
-def providers_used() -> dict[str, list[str]]:
-    """Which provider served each operator that was called, by provider."""
+def providers_used(calls: Any) -> dict[str, list[str]]:
+    """Which provider served each operator of a trace, by provider."""
     used: dict[str, set[str]] = {}
-    for op in operators.values():
-        for key in op.table:
-            for candidate in registry.candidates(op.name, key)[:1]:
-                used.setdefault(f"{candidate.provider.name} {candidate.provider.version}", set()).add(op.name)
+    for each in calls.calls:
+        used.setdefault(each.provider or each.how, set()).add(each.operator)
     return {name: sorted(names) for name, names in used.items()}
 
 

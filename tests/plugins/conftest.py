@@ -137,6 +137,7 @@ def rival():
     kernels = {
         "add": Kernel(kernel("add"), predicate=lambda a, b: a.geometry.numel < 100),
         "mul": Kernel(kernel("mul")),
+        "maximum": Kernel(kernel("maximum"), (float32,)),
     }
     provider = Provider("rival", "cpu", kernels, version="9", priority=-1, plugin="rivals")
     registry.add(provider)

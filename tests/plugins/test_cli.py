@@ -97,6 +97,19 @@ def test_without_plug_ins(site):
     ]  # fmt: skip
 
 
+def test_a_plug_in_that_kills_python_does_not_kill_the_list(site):
+    site.device("toy")
+    site.install("segfaults", "import ctypes; ctypes.string_at(0)")
+    text = site.flambeau("backends", status=1)
+    assert re.search(r"^toy +toy 1\.0 +available$", text, re.MULTILINE)
+    assert text.endswith(
+        "Loading all plug-ins failed. It crashed Python: Segmentation fault (SIGSEGV).\nTry: python -m flambeau doctor\n"
+    )
+    assert json.loads(site.flambeau("backends", "--json", status=1))["problem"].startswith(
+        "Loading all plug-ins failed"
+    )
+
+
 def test_doctor_where_all_is_well(site):
     site.device("toy")
     assert site.flambeau("doctor").splitlines()[-1] == "Plug-ins: 1, with problems: 0"

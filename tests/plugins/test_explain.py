@@ -241,7 +241,8 @@ def test_it_says_who_would_serve_and_why_the_others_lose(rival):
     assert "rival 9 (priority -1): declines these arguments" in lines[1] and lines[2].startswith("-> cpu")
     with backends.disable("rival"):
         assert "rival 9 (priority -1): is disabled" in str(backends.explain("mul", torch.ones(3), 1))
-    assert "has no kernel for it" in str(backends.explain("exp", torch.ones(3)))
+    assert "rival 9 (priority -1): has no kernel for it" in str(backends.explain("exp", torch.ones(3)))
+    assert "rival 9 (priority -1): has no kernel for bool" in str(backends.explain("maximum", *torch.ones(2, 3).bool()))
 
 
 def test_sources_are_places_in_files():

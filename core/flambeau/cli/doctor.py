@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import platform
-import signal
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +12,7 @@ import numpy as np
 from ..device import device as Device
 from ..dtype import float32
 from ..plugins import CORE_VERSION, OFF, SWITCH, Plugin, load_all, plugins, probe
+from .child import Ended, ask
 from .installed import described, heading
 from .output import print_json
 
@@ -44,11 +37,10 @@ def add(commands: Any) -> None:
 # ---------------------------------------------------------------- in the process that is risked
 
 
-def report(path: str, distribution: str, device: str) -> None:
-    """Load one plug-in, or all if none is named, and write what came of it to a file."""
+def tried(distribution: str = "", device: str = "") -> list[dict[str, Any]]:
+    """Load one plug-in, or all if none is named; what came of it."""
     found = [probe(distribution, device)] if distribution else load_all()
-    results = [_tried(each) for each in found]
-    Path(path).write_text(json.dumps(results))
+    return [_tried(each) for each in found]
 
 
 def _tried(plugin: Plugin) -> dict[str, Any]:
@@ -97,48 +89,25 @@ def _remove(name: str) -> str:
 # ---------------------------------------------------------------- in the process that asks
 
 
-def _ask(timeout: float, distribution: str = "", device: str = "", off: Iterable[str] = ()) -> Any:
-    """What :func:`report` finds in a process of its own: a list; or in one line what ended the process."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "report")
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}\n"
-            f"from flambeau.cli.doctor import report; report({path!r}, {distribution!r}, {device!r})"
-        )
-        environment = {**os.environ, SWITCH: ",".join([os.environ.get(SWITCH, ""), *off])}
-        try:
-            ended = subprocess.run(
-                [sys.executable, "-c", code], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=timeout, check=False,
-            ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return f"It was not ready after {timeout:g} seconds."
-        if os.path.exists(path):
-            return json.loads(Path(path).read_text())
-    if ended < 0:
-        return f"It crashed Python: {signal.strsignal(-ended)} ({signal.Signals(-ended).name})."
-    return f"It ended Python with exit status {ended}."
-
-
 def _probed(plugin: Plugin, timeout: float) -> dict[str, Any]:
     if plugin.state != "available":
         return _tried(plugin)
-    found = _ask(timeout, plugin.distribution, plugin.device)
-    if isinstance(found, list):
-        return found[0]  # type: ignore[no-any-return]
-    return {
-        "device": plugin.device, "plugin": plugin.distribution, "version": plugin.version, "state": "fatal",
-        "reason": found, "providers": [], "advice": _remove(plugin.distribution),
-    }  # fmt: skip
+    try:
+        found = ask("doctor.tried", plugin.distribution, plugin.device, timeout=timeout)
+    except Ended as end:
+        return {**_tried(plugin), "state": "fatal", "reason": str(end), "advice": _remove(plugin.distribution)}
+    return found[0]  # type: ignore[no-any-return]
 
 
 def _together(rows: list[dict[str, Any]], timeout: float) -> None:
     """Load those that work alone in one process: some may contradict each other."""
-    found = _ask(timeout, off=[each["plugin"] for each in rows if each["state"] not in _FINE])
-    if not isinstance(found, list):
+    off = [each["plugin"] for each in rows if each["state"] not in _FINE]
+    try:
+        found = ask("doctor.tried", timeout=timeout, off=off)
+    except Ended as end:
         for each in rows:
             if each["state"] == "works":
-                each.update(state="works alone", reason=f"All together: {found}", advice=_remove(each["plugin"]))
+                each.update(state="works alone", reason=f"All together: {end}", advice=_remove(each["plugin"]))
         return
     for alone, beside in zip(rows, found, strict=True):
         if alone["state"] == "works" and beside["state"] != "works":

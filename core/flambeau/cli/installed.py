@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from typing import Any
 
 from ..backend import Backend
 from ..errors import DeviceError
 from ..plugins import CORE_VERSION, Plugin, load_all, plugins
+from .child import Ended, ask
 from .output import print_json
 
 __all__ = ["add", "described", "heading", "run"]
@@ -17,7 +17,7 @@ __all__ = ["add", "described", "heading", "run"]
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "backends", help="installed plug-ins: available, broken, and why",
-        description="Load every installed plug-in and print its state. A plug-in that crashes Python is found by `doctor`.",
+        description="Load every installed plug-in, in a process of its own, and print its state. `doctor` tries each one apart.",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=run)
@@ -46,6 +46,11 @@ def heading(row: dict[str, Any]) -> str:
     return f"{row['device']:<10} {row['plugin'] + ' ' + row['version']:<24} {row['state']}"
 
 
+def loaded() -> list[dict[str, Any]]:
+    """Every plug-in, loaded if that can be done."""
+    return [row(each) for each in load_all()]
+
+
 def _default() -> str | None:
     try:
         return plugins.default()
@@ -54,13 +59,18 @@ def _default() -> str | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # it is printed below
-        rows = [row(each) for each in load_all()]
+    crash = ""
+    try:
+        rows = ask("installed.loaded")
+    except Ended as end:
+        rows, crash = (
+            [row(each) for each in plugins],
+            f"Loading all plug-ins failed. {end}\nTry: python -m flambeau doctor",
+        )
     default = _default()
     if options.json:
-        print_json({"flambeau": CORE_VERSION, "default_device": default, "plugins": rows})
-        return 0
+        print_json({"flambeau": CORE_VERSION, "default_device": default, "plugins": rows, "problem": crash})
+        return int(bool(crash))
     print(f"flambeau {CORE_VERSION}" + (f", default device {default}" if default else ""))
     if not rows:
         print("No backend is installed.\nInstall one, for example: pip install flambeau-cpu")
@@ -72,4 +82,6 @@ def run(options: argparse.Namespace) -> int:
             print(f"           {provider['name']} {provider['version']}: " + "; ".join(parts))
         if each["problem"]:
             print("           " + each["problem"].replace("\n", "\n           "))
-    return 0
+    if crash:
+        print(crash)
+    return int(bool(crash))
