@@ -152,7 +152,16 @@ def test_matrix_says_what_runs():
 def test_matrix_as_json(capsys):
     assert main(["matrix", "--device", "cpu", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == matrix("cpu")
-    assert matrix("cpu", "sparse_coo", ("mm",))["operators"]["mm"]["float32"]["providers"] in ([], ["sparse"])
+
+
+def test_matrix_of_another_layout(capsys):
+    status = main(["matrix", "--device", "cpu", "--layout", "sparse_coo", "mm", "--json"])
+    printed = capsys.readouterr()
+    if status:  # no plug-in brings the layout
+        assert "No installed plug-in provides the layout sparse_coo on cpu." in printed.err
+    else:
+        found = json.loads(printed.out)
+        assert found["layout"] == "sparse_coo" and found["operators"]["mm"]["float32"]["providers"] == ["sparse"]
 
 
 def test_overridden_composites_are_in_the_matrix(toy):
