@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -98,29 +99,34 @@ def test_it_runs_from_an_empty_directory(tmp_path):
     assert " of them run. Cases: " in done.stdout and "0 failed, 0 declined, 0 missing" in done.stdout
 
 
-def test_a_wrong_plug_in_fails_the_run_and_the_summary_says_where(tmp_path):
-    info = tmp_path / "lame-1.0.dist-info"
+def wick(folder, name, methods):
+    """Install a plug-in that is the good backend but for some methods; where to find it, and an empty directory."""
+    info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lame\nVersion: 1.0\nRequires-Dist: flambeau>=0.1\n")
-    (info / "entry_points.txt").write_text("[flambeau.backends]\nlame = lame\n")
-    (tmp_path / "lame.py").write_text(
-        """
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: flambeau>=0.1\n")
+    (info / "entry_points.txt").write_text(f"[flambeau.backends]\n{name} = {name}\n")
+    (folder / f"{name}.py").write_text(
+        f"""
+import os
 import numpy as np
 from flambeau.backend import hookimpl
 from good import Good
 
 class Lame(Good):
-    def op_relu(self, a):
-        return np.where(a > 0, a, 0)
+{textwrap.indent(textwrap.dedent(methods), "    ")}
 
 @hookimpl
 def flambeau_backends():
-    return [Lame().backend("lame")]
+    return [Lame().backend({name!r})]
 """
     )
-    (tmp_path / "empty").mkdir()
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
-    done = kit(tmp_path / "empty", "--device=lame", "--operators=relu,add", "--json=found.json", path=path)
+    (folder / "empty").mkdir()
+    return os.pathsep.join([str(folder), str(Path(__file__).parent)]), folder / "empty"
+
+
+def test_a_wrong_plug_in_fails_the_run_and_the_summary_says_where(tmp_path):
+    path, empty = wick(tmp_path, "lame", "def op_relu(self, a): return np.where(a > 0, a, 0)")
+    done = kit(empty, "--device=lame", "--operators=relu,add", "--json=found.json", path=path)
     assert done.returncode == 1
     text = done.stdout
     assert (
@@ -130,12 +136,22 @@ def flambeau_backends():
     )
     assert "NaN is not handled as the reference does" in text
     assert "flambeau conformance of lame (lame 1.0)" in text
-    found = json.loads((tmp_path / "empty" / "found.json").read_text())
+    found = json.loads((empty / "found.json").read_text())
     assert found["operators"]["relu"]["status"] == "failed" and found["operators"]["add"]["status"] == "kernel"
     assert {each["id"] for each in found["failures"]} == {
         f"relu-{each}-NaN" for each in ("float16", "float32", "float64")
     }
     assert found["providers"] == [{"name": "lame", "version": "1.0"}] and found["problems"] == []
+
+
+def test_a_crash_is_survived_and_named(tmp_path):
+    path, empty = wick(tmp_path, "lame", "def op_exp(self, a): return os.abort() if not a.size else np.exp(a)")
+    done = kit(
+        empty, "-n", "1", "-k", "float32", "--device=lame", "--operators=exp,add", "--json=found.json", path=path
+    )
+    assert done.returncode == 1
+    failed = {each["id"] for each in json.loads((empty / "found.json").read_text())["failures"]}
+    assert "exp-float32-empty" in failed and not any(each.startswith("add") for each in failed)
 
 
 def test_what_it_says_when_it_cannot_begin(tmp_path):

@@ -114,9 +114,11 @@ class _Session:
         return report.outcome, letter, report.outcome.upper()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for name, entry in report.user_properties if report.when == "call" else ():
-            if name == _PROPERTY:
-                self.report.add(*entry)  # type: ignore[misc]
+        entries = [entry for name, entry in report.user_properties if name == _PROPERTY]
+        if report.failed and not entries:  # the process crashed: a worker of pytest-xdist
+            self.report.failures.append({"id": report.nodeid.split("::")[-1], "message": str(report.longrepr)})
+        for entry in entries if report.when == "call" else ():
+            self.report.add(*entry)  # type: ignore[misc]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
