@@ -130,6 +130,44 @@ def test_the_cache_is_given_up_before_an_allocation_fails():
     assert message == "The_host_could_not_allocate_524,288,000_bytes"
 
 
+@not_sanitized
+def test_kernels_that_run_out_of_memory_say_so_and_go_on():
+    """A limit just above what is in use: each call works or raises MemoryError, and nothing ends the process."""
+    assert script(
+        """
+        import resource
+        import flambeau as torch
+        import flambeau.nn.functional as F
+        from flambeau_cpu._kernels import lib
+        x, m, k = torch.rand(1 << 20), torch.rand(700, 700), torch.randint(0, 100, (1 << 18,))
+        image, weight = torch.rand(2, 16, 64, 64), torch.rand(16, 16, 3, 3)
+        calls = [
+            lambda: x + x, lambda: x.sort(), lambda: x.cumsum(0), lambda: x[k], lambda: x.topk(9), lambda: k.unique(),
+            lambda: torch.zeros(100).index_add_(0, k, x[: 1 << 18]), lambda: x[x > 0.5], lambda: m.t().contiguous(),
+            lambda: m @ m, lambda: m.t() @ m.t(), lambda: m.softmax(0), lambda: F.conv2d(image, weight, padding=1),
+            lambda: F.max_pool2d(image, 2), lambda: F.batch_norm(image, None, None, training=True), lambda: m.half() @ m.half(),
+        ]
+        x.sum()  # starts the threads
+        lib.fb_trim(0)
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        refused = 0
+        for megabytes in (0.1, 1, 3, 5, 9, 20, 40):
+            resource.setrlimit(resource.RLIMIT_AS, (used + int(megabytes * 2**20), -1))
+            for call in calls:
+                lib.fb_trim(0)
+                try:
+                    call()
+                except MemoryError as error:
+                    refused += 1
+                    assert len(str(error).splitlines()) == 2
+        resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+        for call in calls:
+            call()
+        print(refused > 20)
+        """
+    ) == ["True"]
+
+
 def test_threads_allocate_side_by_side():
     lib.fb_trim(0)
     live, wrong = lib.fb_live_bytes(), []

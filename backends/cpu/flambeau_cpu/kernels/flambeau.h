@@ -61,6 +61,8 @@ typedef void (*fb_blas_gemm)(const char *ta, const char *tb, const int *m, const
                              const void *a, const int *lda, const void *b, const int *ldb, const void *beta, void *c,
                              const int *ldc);
 extern fb_blas_gemm fb_blas[2];
+/* OpenBLAS ends the process if a thread cannot have its buffer (32 MiB), so ask before: false if memory is that short. */
+bool fb_room_for_blas(void);
 
 #define FB_PRAGMA(text) _Pragma(#text)
 /* Parallel loop over `work` units of which each costs about `cost` elements:

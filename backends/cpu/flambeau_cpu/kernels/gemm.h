@@ -293,6 +293,7 @@ static bool N(gemm)(i64 m, i64 n, i64 k, const T *a, i64 ars, i64 acs, const T *
         s = acs; acs = brs; brs = s;
         t = (N(target)){t.c, t.ccs, t.crs, t.bias, t.bcs, t.brs, t.alpha, t.beta};
     }
+    if ((T)0.5 != 0 && N(is_large)(m, n, k) && !fb_room_for_blas()) return false;
     i64 work = m * n * k;
     bool along_rows = vector || m > n, large = N(is_large)(m, n, k);
     i64 unit = along_rows ? (vector ? 4 : FB_ROWS) : WIDTH, units = fb_ceil(along_rows ? m : n, unit);

@@ -86,6 +86,13 @@ void fb_use_blas(void *sgemm, void *dgemm) {
     fb_blas[1] = (fb_blas_gemm)dgemm;
 }
 
+bool fb_room_for_blas(void) {
+    enum { BUFFER = 36 << 20 };
+    void *volatile room = malloc((size_t)BUFFER * (size_t)fb_threads); /* never touched: two calls of the system */
+    free(room);
+    return room != NULL;
+}
+
 #ifdef FB_X86
 #define FLUSH_TO_ZERO 0x8040u /* results and operands, in the control register of the vector unit */
 static void flush_denormal(int on) {
