@@ -155,13 +155,13 @@ def test_matrix_as_json(capsys):
 
 
 def test_matrix_of_another_layout(capsys):
-    status = main(["matrix", "--device", "cpu", "--layout", "sparse_coo", "mm", "--json"])
+    status = main(["matrix", "--device", "cpu", "--layout", "sparse_coo", "add", "--json"])
     printed = capsys.readouterr()
     if status:  # no plug-in brings the layout
         assert "No installed plug-in provides the layout sparse_coo on cpu." in printed.err
     else:
         found = json.loads(printed.out)
-        assert found["layout"] == "sparse_coo" and found["operators"]["mm"]["float32"]["providers"] == ["sparse"]
+        assert found["layout"] == "sparse_coo" and found["operators"]["add"]["float32"]["providers"] == ["sparse"]
 
 
 def test_overridden_composites_are_in_the_matrix(toy):
