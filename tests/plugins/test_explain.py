@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import flambeau as torch
 import flambeau.nn as nn
@@ -15,6 +17,7 @@ from flambeau.dispatch.providers import place_of, registry
 from flambeau.key import intern
 from flambeau.ops.results import VALUE_DEPENDENT
 
+from ..bad_input.test_random_calls import calls, state
 from .samples import arguments
 
 F = nn.functional
@@ -271,3 +274,28 @@ def test_many_threads_explain_while_others_compute():
     for each in threads:
         each.join()
     assert wrong == [] and registry.scopes == 0
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(calls())
+def test_random_calls_run_as_explained(call):
+    _, function, args, kwargs = call
+    given_state = state([*args, *kwargs.values()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            explanation = backends.explain(function, *args, **kwargs)
+        except Exception:
+            explanation = None
+        assert state([*args, *kwargs.values()]) == given_state, "explain wrote"
+        with backends.trace() as ran:
+            try:
+                result = function(*args, **kwargs)
+            except Exception:
+                return  # only values may tell that before
+    assert explanation is not None, "explain raised where the call does not"
+    direct = ran.direct()
+    assert explanation.calls == (direct if explanation.stopped is None else direct[: len(explanation.calls)])
+    if explanation.stopped is None:
+        described = [(each.shape, each.dtype) for each in explanation._outputs]
+        assert described == [(each.shape, each.dtype) for each in tensors(result)]

@@ -197,10 +197,16 @@ class Abstraction:
         return twin
 
 
+class _Argument:
+    """What the node of an argument with history shows as its operator."""
+
+    name = "argument"
+
+
 def _boundary(key: Key, geometry: Geometry) -> Node:
     """The history of an argument: its gradient goes no further."""
     node = Node()
-    node.op, node.edges, node.saved, node.metadata, node.sequence = None, (), (), (key, geometry), clock()
+    node.op, node.edges, node.saved, node.metadata, node.sequence = _Argument, (), (), (key, geometry), clock()
     return node
 
 

@@ -65,7 +65,7 @@ def _with_size(self: Tensor, dim: int, size: int) -> tuple[int, ...]:
 
 
 def _top(self: Tensor, k: int, dim: int, largest: bool) -> list[Any]:
-    shape = _with_size(self, dim, k)
+    shape = _with_size(self, dim, k) if self.geometry.ndim or k else (0,)
     return [shape, (shape, int64)]
 
 
