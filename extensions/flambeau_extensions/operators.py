@@ -98,23 +98,47 @@ class _Function(NamedTuple):
     out: bool
 
 
+#: What the lines of both headers are made of.
+_MACROS: Final = """\
+#define OPERATOR_(type, name, parameters, where, required, ordered, names, ...) \\
+  {before}type name parameters{after} {{ \\
+    static flambeau::Operator op = {{#name, where, required, ordered, names, nullptr}}; \\
+    return result<type>(op({{__VA_ARGS__}})); \\
+  }}
+#define INPLACE_(target, name, parameters, where, required, ordered, names, ...) \\
+  {before}Tensor& name parameters{after} {{ \\
+    static flambeau::Operator op = {{#name, where, required, ordered, names, nullptr}}; \\
+    op({{__VA_ARGS__}}); \\
+    return const_cast<Tensor&>(target); \\
+  }}
+#define OUT_(target, name, parameters, where, required, ordered, names, ...) \\
+  {before}Tensor& name##_out parameters{after} {{ \\
+    static flambeau::Operator op = {{#name, where, required, ordered, names, nullptr}}; \\
+    op({{__VA_ARGS__}}); \\
+    return const_cast<Tensor&>(target); \\
+  }}
+"""
+_END: Final = "#undef OPERATOR_\n#undef INPLACE_\n#undef OUT_\n"
+
+
 def functions_header() -> str:
     """The text of operators.h: ``at::name(...)``."""
     lines = [each for found in _functions() for each in _declare(found, method=False)]
-    return _file("Functions of the operators", "namespace at {", lines, "}  // namespace at")
+    opening = _MACROS.format(before="inline ", after="") + "namespace at {"
+    return _file("Functions of the operators", opening, lines, "}  // namespace at")
 
 
 def methods_header() -> str:
     """The text of methods.h, which stands inside of class Tensor."""
-    return _file("Methods of the operators; a part of class Tensor", "", [
-        each for found in _methods() for each in _declare(found, method=True)
-    ], "")  # fmt: skip
+    lines = [each for found in _methods() for each in _declare(found, method=True)]
+    return _file(
+        "Methods of the operators; a part of class Tensor", _MACROS.format(before="", after=" const"), lines, ""
+    )
 
 
 def _file(what: str, opening: str, lines: Sequence[str], closing: str) -> str:
-    return "\n".join(
-        [f"// {what}, written by flambeau_extensions.operators.  Do not edit.", opening, *lines, closing, ""]
-    )
+    title = f"// {what}, written by flambeau_extensions.operators.  Do not edit."
+    return "\n".join([title, opening, *lines, closing, _END])
 
 
 def _names() -> list[str]:
@@ -204,21 +228,14 @@ def _declare(function: _Function, method: bool) -> Iterator[str]:
         passed.append("FLAMBEAU_OPTIONS")
         names += _OPTIONS
 
-    def operator(names: Sequence[str], passed: Sequence[str]) -> tuple[str, str]:
+    def line(kind: str, result: str, names: Sequence[str], written: Sequence[str], passed: Sequence[str]) -> str:
         optional = "".join(f"{each} " for each in names[required:])
-        counts = f"{required}, {len(positional)}"
-        object_ = f'FLAMBEAU_OP("{function.name}", \'{function.where}\', {counts}, "{optional}");'
-        return object_, f"op({{{', '.join(passed)}}})"
+        facts = f"'{function.where}', {required}, {len(positional)}, \"{optional}\""
+        return f"{kind}({result}, {function.name}, ({', '.join(written)}), {facts}, {', '.join(passed)})"
 
-    object_, call = operator(names, passed)
     if function.name.endswith("_"):
-        target = "*this" if method else _cpp(names[0])
-        result, body = "Tensor&", f"{object_} {call}; return const_cast<Tensor&>({target});"
+        yield line("INPLACE_", "*this" if method else _cpp(names[0]), names, written, passed)
     else:
-        result, body = function.result, f"{object_} return result<{function.result}>({call});"
-    before, after = ("", " const") if method else ("inline ", "")
-    yield f"{before}{result} {function.name}({', '.join(written)}){after} {{ {body} }}"
+        yield line("OPERATOR_", function.result, names, written, passed)
     if function.out and not method:
-        plain = ", ".join(["const Tensor& out", *written])
-        object_, call = operator([*names, "out"], [*passed, "out"])
-        yield f"inline Tensor& {function.name}_out({plain}) {{ {object_} {call}; return const_cast<Tensor&>(out); }}"
+        yield line("OUT_", "out", [*names, "out"], ["const Tensor& out", *written], [*passed, "out"])

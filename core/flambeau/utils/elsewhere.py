@@ -17,7 +17,7 @@ def provided(module: str, distribution: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+        if error.name != module.partition(".")[0]:  # it is installed, and something else is missing
             raise
         raise ModuleNotFoundError(
             f"This part of flambeau is in the distribution {distribution}, which is not installed.\n"

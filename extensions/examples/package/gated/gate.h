@@ -1,0 +1,5 @@
+#pragma once
+
+#include <torch/torch.h>
+
+at::Tensor gate(const at::Tensor& x, const at::Tensor& y);
