@@ -33,17 +33,11 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def cpp(cache):
-    """One function for each part of the C++ surface."""
-    return load("surface", [SOURCES / "surface.cpp"], extra_cflags=["-O1", *SANITIZE], extra_ldflags=SANITIZE)
-
-
-@pytest.fixture(scope="session")
-def cell(cache):
-    """A recurrent cell, and a class, in the style of 0.4."""
-    return load(
-        "cell", [SOURCES / "cell.cpp", SOURCES / "multiplier.cpp"], extra_cflags=SANITIZE, extra_ldflags=SANITIZE
-    )
+def uncached_compiler():
+    """A C++ compiler that is not ccache, which would make builds look cheaper than they are."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    paths = [os.path.join(folder, name) for folder in folders for name in ("g++", "clang++")]
+    return next(path for path in paths if os.path.exists(path) and "ccache" not in os.path.realpath(path))
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +48,26 @@ def build(cache):
         return load_inline(name, source, **options)
 
     return build
+
+
+def _from_sources(name, *files, cflags=()):
+    paths = [SOURCES / each for each in files]
+    return load(name, paths, extra_cflags=[*cflags, *SANITIZE], extra_ldflags=SANITIZE)
+
+
+@pytest.fixture(scope="session")
+def cpp(cache):
+    """One function for each part of the C++ surface."""
+    return _from_sources("surface", "surface.cpp", cflags=["-O1"])
+
+
+@pytest.fixture(scope="session")
+def cell(cache):
+    """A recurrent cell in the style of 0.4."""
+    return _from_sources("cell", "cell.cpp")
+
+
+@pytest.fixture(scope="session")
+def multiplier(cache):
+    """A class with members and loops over memory, in two translation units in the style of 0.4."""
+    return _from_sources("multiplier", "multiplier.cpp", "loops.cpp")

@@ -23,16 +23,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("value", &value); }
 
 
 @pytest.fixture
-def counted(tmp_path, monkeypatch):
+def counted(tmp_path, monkeypatch, uncached_compiler):
     """A compiler that notes each time that it is called to compile; returns the function that counts."""
-    real = next(
-        path
-        for folder in os.environ["PATH"].split(os.pathsep)
-        for path in [os.path.join(folder, "g++")]
-        if os.path.exists(path) and "ccache" not in os.path.realpath(path)
-    )
     log, wrapper = tmp_path / "compiled", tmp_path / "counted-c++"
-    wrapper.write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) echo x >> {log};; esac\nexec {real} "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) echo x >> {log};; esac\nexec {uncached_compiler} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("CXX", str(wrapper))
     return lambda: len(log.read_text().split()) if log.exists() else 0

@@ -60,51 +60,47 @@ def test_backward_written_by_hand_passes_gradcheck(cell):
     assert gradcheck(Cell.apply, arguments())
 
 
-def test_a_class_with_members(cell):
-    twice = cell.Multiplier(2)
+def test_a_class_with_members(multiplier):
+    twice = multiplier.Multiplier(2)
     x = flambeau.ones(2, 3, dtype=flambeau.float64)
     np.testing.assert_array_equal(twice.forward(x).numpy(), np.full((2, 3), 2.0))
     assert twice.scale() is None
     twice.scale(by=0.25)
     np.testing.assert_array_equal(twice.weight().numpy(), np.full((2, 3), 1.0))
-    assert cell.Multiplier.__doc__ == "Multiplies by a matrix."
+    assert multiplier.Multiplier.__doc__ == "Multiplies by a matrix."
     assert inspect.getdoc(twice.scale) == "scale(self: Multiplier, by: float = 2.0) -> None\n\nScale the weight."
     assert str(inspect.signature(twice.scale)) == "(by=2.0)"
     with pytest.raises(TypeError, match=re.escape("__init__(): argument 'rows' must be int, got str: 'a'.")):
-        cell.Multiplier("a")
+        multiplier.Multiplier("a")
     with pytest.raises(TypeError, match="argument 'self' must be Multiplier, got int: 3"):
-        cell.Multiplier.scale(3, 2.0)
+        multiplier.Multiplier.scale(3, 2.0)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "float32", "float64"])
-def test_dispatch_over_element_types(cell, dtype):
+def test_dispatch_over_element_types(multiplier, dtype):
     x = flambeau.tensor([1, 2, 3, 4]).to(getattr(flambeau, dtype))
-    result = cell.running_sum(x)
+    result = multiplier.running_sum(x)
     assert result.dtype is x.dtype and result.tolist() == [1, 3, 6, 10]
 
 
-def test_loops_over_offset_and_empty_memory(cell):
+def test_loops_over_offset_and_empty_memory(multiplier):
     x = flambeau.arange(10.0)[3:6]
-    assert cell.running_sum(x).tolist() == [3, 7, 12]
-    assert cell.running_sum(x[:0]).tolist() == []
+    assert multiplier.running_sum(x).tolist() == [3, 7, 12]
+    assert multiplier.running_sum(x[:0]).tolist() == []
 
 
-def test_accessors_follow_strides(cell):
+def test_accessors_follow_strides(multiplier):
     x = flambeau.arange(12.0, dtype=flambeau.float64).reshape(3, 4).t()[1:]
-    np.testing.assert_array_equal(cell.trace_of(x).numpy(), [np.trace(x.numpy())])
+    np.testing.assert_array_equal(multiplier.trace_of(x).numpy(), [np.trace(x.numpy())])
 
 
-def test_checks_become_exceptions_with_file_and_line(cell):
-    line = next(
-        i for i, text in enumerate((SOURCES / "multiplier.cpp").read_text().splitlines(), 1) if "a matrix" in text
-    )
-    with pytest.raises(RuntimeError, match=rf"^expected a matrix\n\(at .*multiplier\.cpp:{line}\)$"):
-        cell.trace_of(flambeau.ones(3))
-    with pytest.raises(RuntimeError, match=r"^x must be contiguous\n\(at .*multiplier\.cpp:\d+\)$"):
-        cell.running_sum(flambeau.ones(2, 3).t())
-    with pytest.raises(
-        RuntimeError, match=r"^\"running_sum\" not implemented for 'Bool'\n\(at .*multiplier\.cpp:\d+\)$"
-    ):
-        cell.running_sum(flambeau.ones(2) > 0)
+def test_checks_become_exceptions_with_file_and_line(multiplier):
+    line = next(i for i, text in enumerate((SOURCES / "loops.cpp").read_text().splitlines(), 1) if "a matrix" in text)
+    with pytest.raises(RuntimeError, match=rf"^expected a matrix\n\(at .*loops\.cpp:{line}\)$"):
+        multiplier.trace_of(flambeau.ones(3))
+    with pytest.raises(RuntimeError, match=r"^x must be contiguous\n\(at .*loops\.cpp:\d+\)$"):
+        multiplier.running_sum(flambeau.ones(2, 3).t())
+    with pytest.raises(RuntimeError, match=r"^\"running_sum\" not implemented for 'Bool'\n\(at .*loops\.cpp:\d+\)$"):
+        multiplier.running_sum(flambeau.ones(2) > 0)
     with pytest.raises(RuntimeError, match=r"^data<float64>\(\): the tensor holds float32\.\nConvert it first"):
-        cell.trace_of(flambeau.ones(2, 2))
+        multiplier.trace_of(flambeau.ones(2, 2))

@@ -126,6 +126,7 @@ def test_what_a_tensor_says(cpp, x):
     y = flambeau.zeros(4, 3, dtype=flambeau.int64, requires_grad=False)[1:, 1]
     assert cpp.description(y) == "[3][3]13Longcpu0CPULongType0334800" + "00"
     assert cpp.printed(x) == str(x)
+    assert cpp.same(x, x) is True and cpp.same(x, x.detach()) is False
 
 
 def test_elements_and_scalars(cpp, x):

@@ -4,7 +4,11 @@
 #include <iostream>
 #include <vector>
 
-#include "cell.h"
+#define CHECK_CONTIGUOUS(x) AT_ASSERT(x.is_contiguous(), #x " must be contiguous")
+#define CHECK_FLOATING(x) AT_ASSERT(at::isFloatingType(x.type().scalarType()), #x " must be floating point")
+#define CHECK_INPUT(x) \
+  CHECK_CONTIGUOUS(x); \
+  CHECK_FLOATING(x)
 
 at::Tensor d_sigmoid(at::Tensor z) {
   auto s = at::sigmoid(z);
@@ -80,5 +84,4 @@ std::vector<at::Tensor> cell_backward(
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("forward", &cell_forward, "cell forward");
   m.def("backward", &cell_backward, "cell backward");
-  bind_multiplier(m);
 }

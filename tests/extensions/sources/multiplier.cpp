@@ -1,7 +1,5 @@
-// The second translation unit: a class with members, and loops over raw memory.
-#include <torch/torch.h>
-
-#include "cell.h"
+// A class with members, and the module of two translation units.
+#include "loops.h"
 
 struct Multiplier {
   Multiplier(int rows, int columns) { weight_ = at::CPU(at::kDouble).ones({rows, columns}) * 2; }
@@ -13,33 +11,7 @@ struct Multiplier {
   at::Tensor weight_;
 };
 
-template <typename scalar_t>
-void cumulate(scalar_t* out, const scalar_t* in, int64_t n) {
-  scalar_t total = 0;
-  for (int64_t i = 0; i < n; ++i) out[i] = total += in[i];
-}
-
-at::Tensor running_sum(at::Tensor x) {
-  CHECK_CONTIGUOUS(x);
-  auto y = at::zeros_like(x);
-  AT_DISPATCH_ALL_TYPES(x.type(), "running_sum", ([&] {
-    cumulate<scalar_t>(y.data<scalar_t>(), x.data<scalar_t>(), x.numel());
-  }));
-  return y;
-}
-
-at::Tensor trace_of(at::Tensor x) {
-  AT_ASSERT(x.dim() == 2, "expected a matrix");
-  auto& type = x.type();
-  auto result = type.tensor({1});
-  auto a = x.accessor<double, 2>();
-  double total = 0;
-  for (int64_t i = 0; i < std::min(x.size(0), x.size(1)); ++i) total += a[i][i];
-  result.accessor<double, 1>()[0] = total;
-  return result;
-}
-
-void bind_multiplier(py::module& m) {
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::class_<Multiplier>(m, "Multiplier", "Multiplies by a matrix.")
       .def(py::init<int, int>(), py::arg("rows"), py::arg("columns") = 3)
       .def("forward", &Multiplier::forward)

@@ -115,6 +115,8 @@ py::object scalars(const Tensor& x) {
 
 Tensor through_python(const Tensor& x, py::function f) { return f(x, 2).cast<Tensor>(); }
 
+bool same(const Tensor& x, const Tensor& y) { return x.is_same(y); }
+
 // -- memory ----------------------------------------------------------------------
 
 Tensor transposed_sum(const Tensor& x) {
@@ -247,6 +249,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("element", &element);
   m.def("scalars", &scalars);
   m.def("through_python", &through_python);
+  m.def("same", &same);
   m.def("transposed_sum", &transposed_sum);
   m.def("as_c", &as_c);
   m.def("halves", &halves);

@@ -136,3 +136,15 @@ std::string str(const Parts&... each) {
 #define AT_DISPATCH_ALL_TYPES_AND_HALF(TYPE, NAME, ...)                                        \
   FLAMBEAU_DISPATCH(TYPE, NAME, FLAMBEAU_FLOATING(__VA_ARGS__) FLAMBEAU_INTEGRAL(__VA_ARGS__)  \
                                     FLAMBEAU_HALF(__VA_ARGS__))
+
+#ifdef __CUDACC__
+// A call of CUDA's runtime that must succeed.
+#define AT_CUDA_CHECK(call)                                                                            \
+  do {                                                                                                 \
+    const cudaError_t flambeau_error = (call);                                                         \
+    if (flambeau_error != cudaSuccess) {                                                               \
+      ::flambeau::fail(__FILE__, __LINE__, "", ::flambeau::parts("CUDA: ", cudaGetErrorString(flambeau_error))); \
+    }                                                                                                  \
+  } while (false)
+#define C10_CUDA_CHECK AT_CUDA_CHECK
+#endif
