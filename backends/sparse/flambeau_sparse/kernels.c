@@ -1,5 +1,6 @@
 /* Kernels on coordinates and values; build_kernels.py declares them and says for which types.
  * Results do not depend on the number of threads: each output element is written by one thread, in one order. */
+#include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,46 +21,57 @@ typedef struct {
     int64_t number, from;
 } Entry;
 
-static void merge(const Entry *a, const Entry *a_end, const Entry *b, const Entry *b_end, Entry *out) {
-    while (a < a_end && b < b_end) *out++ = b->number < a->number ? *b++ : *a++;
-    memcpy(out, a, (size_t)(a_end - a) * sizeof(Entry));
-    memcpy(out + (a_end - a), b, (size_t)(b_end - b) * sizeof(Entry));
-}
+#define DIGIT 11
+#define DIGITS (1 << DIGIT)
 
-static inline int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* One round: runs of `width` in `from` become runs of twice that in `to`. */
-static void merge_runs(const Entry *from, Entry *to, int64_t n, int64_t width) {
-#pragma omp parallel for schedule(static) if (n > FEW)
-    for (int64_t begin = 0; begin < n; begin += 2 * width) {
-        const int64_t middle = least(begin + width, n), end = least(begin + 2 * width, n);
-        merge(from + begin, from + middle, from + middle, from + end, to + begin);
-    }
+/* One round: entries in the order of one digit; those of one digit keep their order.  Each thread counts, and later
+ * moves, one part; `counts` has a row for each thread. */
+static void sort_by_digit(const Entry *from, Entry *to, int64_t n, int shift, int parts, int64_t (*counts)[DIGITS]) {
+    memset(counts, 0, (size_t)parts * sizeof *counts);
+#pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
+    for (int part = 0; part < parts; part++)
+        for (int64_t i = n * part / parts; i < n * (part + 1) / parts; i++)
+            counts[part][(from[i].number >> shift) & (DIGITS - 1)]++;
+    int64_t before = 0;
+    for (int digit = 0; digit < DIGITS; digit++)
+        for (int part = 0; part < parts; part++) {
+            const int64_t count = counts[part][digit];
+            counts[part][digit] = before;
+            before += count;
+        }
+#pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
+    for (int part = 0; part < parts; part++)
+        for (int64_t i = n * part / parts; i < n * (part + 1) / parts; i++)
+            to[counts[part][(from[i].number >> shift) & (DIGITS - 1)]++] = from[i];
 }
 
 int fs_order(const int64_t *numbers, int64_t n, int64_t *order) {
     int sorted = 1;
-    for (int64_t i = 1; i < n && sorted; i++) sorted = numbers[i - 1] <= numbers[i];
-    if (sorted) {
-        for (int64_t i = 0; i < n; i++) order[i] = i;
-        return 1;
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sorted &= !i || numbers[i - 1] <= numbers[i];
+        most |= numbers[i];
+        order[i] = i;
     }
-    Entry *from = malloc((size_t)n * 2 * sizeof(Entry)), *to = from + n;
-    if (!from) return 0;
-    Entry *whole = from;
+    if (sorted) return 1;
+    const int parts = n > FEW ? omp_get_max_threads() : 1;
+    Entry *memory = malloc((size_t)n * 2 * sizeof(Entry)), *from = memory, *to = memory + n;
+    int64_t(*counts)[DIGITS] = malloc((size_t)parts * sizeof *counts);
+    if (memory && counts) {
 #pragma omp parallel for if (n > FEW)
-    for (int64_t i = 0; i < n; i++) from[i] = (Entry){numbers[i], i};
-    for (int64_t width = 1; width < n; width *= 2) {
-        merge_runs(from, to, n, width);
-        Entry *swap = from;
-        from = to;
-        to = swap;
+        for (int64_t i = 0; i < n; i++) from[i] = (Entry){numbers[i], i};
+        for (int shift = 0; shift < 63 && most >> shift; shift += DIGIT) {
+            sort_by_digit(from, to, n, shift, parts, counts);
+            Entry *swap = from;
+            from = to;
+            to = swap;
+        }
+        for (int64_t i = 0; i < n; i++) order[i] = from[i].from;
     }
-    for (int64_t i = 0; i < n; i++) order[i] = from[i].from;
-    free(whole);
-    return 1;
+    const int done = memory && counts;
+    free(memory);
+    free(counts);
+    return done;
 }
 
 int64_t fs_runs(const int64_t *numbers, const int64_t *order, int64_t n, int64_t *starts) {

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flambeau.backend import AllocationError, dtype, float32, float64, int8, int16, int32, int64, uint8
+from flambeau.backend import AllocationError, float32, float64, int8, int16, int32, int64, uint8
 
 from ._kernels import ffi, lib
 
@@ -20,18 +20,22 @@ _C_TYPES: Final = {
     float64: "double",
 }  # fmt: skip
 DTYPES: Final = tuple(_C_TYPES)
+_NAMES: Final = {np.dtype(each.numpy): each.name for each in DTYPES}
+_ARRAYS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name}[]") for each, name in _C_TYPES.items()}
+_POINTERS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name} *") for each, name in _C_TYPES.items()}
 
 
 def _pointer(array: Array) -> Any:
-    return ffi.from_buffer(f"{_C_TYPES[_dtype(array)]}[]", array, require_writable=False)
+    return ffi.from_buffer(_ARRAYS[array.dtype], array, require_writable=False)
 
 
-def _dtype(array: Array) -> dtype:
-    return next(each for each in DTYPES if each.numpy == array.dtype)
+def _base(array: Array) -> Any:
+    """The address of the first element of an array of any strides."""
+    return ffi.cast(_POINTERS[array.dtype], array.__array_interface__["data"][0])
 
 
 def _kernel(name: str, array: Array) -> Any:
-    return getattr(lib, f"fs_{name}_{_dtype(array).name}")
+    return getattr(lib, f"fs_{name}_{_NAMES[array.dtype]}")
 
 
 def places(indices: Array, sizes: tuple[int, ...]) -> Array:
@@ -98,8 +102,3 @@ def sampled(rows: Array, columns: Array, a: Array, b: Array) -> Array:
         _pointer(out),
     )  # fmt: skip
     return out
-
-
-def _base(array: Array) -> Any:
-    """The address of the first element of an array of any strides."""
-    return ffi.cast(f"{_C_TYPES[_dtype(array)]} *", array.__array_interface__["data"][0])
