@@ -122,9 +122,10 @@ def fallback(device: Any) -> Fallback:
 
     It holds for this thread, and for the backward pass of what is computed in the block.  The device's own
     composites come first.  What was moved is counted in the :class:`Fallback` that the statement gives.
+    Operators that have no sparse form are served too, by dense kernels; so are their results.
 
     Args:
-        device: that serves.
+        device: that serves; for sparse tensors it may be their own.
 
     Raises:
         RuntimeError: no plug-in provides the device.

@@ -1,7 +1,8 @@
 """Serving what a device lacks on another device: only in a block that asks for it, and counted.
 
 It works below autograd, on the arguments of kernels: history, versions and views are the same as if the
-device had the kernel.  A device's own composites come first.
+device had the kernel.  A device's own composites come first.  Tensors of other layouts are made dense on the way,
+which the device that they are on can serve as well.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -107,10 +108,17 @@ class Fallback:
         self, op: Operator, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> MissingKernelError | None:
         """The error if this block does not help a call, else None."""
-        if key.device is self.device:
+        if key.layout is not strided:
+            if op.mutates or kwargs.get("out") is not None:
+                why = f"the result is dense, and is to be written where a {key.layout.name} tensor takes part"
+            elif not registry.has("to_dense", key):
+                why = f"it serves dense tensors, and there is no kernel for to_dense of {key.dtype.name}"
+            elif not registry.has(op.name, intern(self.device, strided, key.dtype)):
+                why = f"{self.device} has no kernel for {key.dtype.name} either"
+            else:
+                return None
+        elif key.device is self.device:
             why = "the tensor is on that device"
-        elif key.layout is not strided:
-            why = f"it moves strided tensors only, this one is {key.layout.name}"
         elif not registry.has(op.name, intern(self.device, strided, key.dtype)):
             why = f"{self.device} has no kernel for {key.dtype.name} either"
         elif (op.mutates or kwargs) and not key.memory.host and not registry.has("copy_", key):
@@ -124,6 +132,8 @@ class Fallback:
     def _there(self, each: Any, moved: list[int]) -> Any:
         """An argument on the other device: tensors keep their strides, so kernels see them as they are."""
         if isinstance(each, Tensor):
+            if each.key.layout is not strided:
+                each = cast(Any, each).detach().to_dense()
             flat = _flat(each)
             moved[0] += flat.nbytes
             key = intern(self.device, strided, each.key.dtype)

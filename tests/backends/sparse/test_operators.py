@@ -259,3 +259,21 @@ def test_memory_is_given_back():
     for _ in range(5):
         work()
     assert held() <= before
+
+
+def test_converted_when_asked():
+    from flambeau import backends
+
+    x = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2), requires_grad=True)
+    with backends.fallback("cpu") as moved:
+        y = x.exp()
+        y.sum().backward()
+    assert y.layout is torch.strided
+    np.testing.assert_allclose(y.detach().numpy(), [[1, np.e], [np.e**2, 1]], rtol=1e-6)
+    np.testing.assert_allclose(x.grad.to_dense().numpy(), y.detach().numpy(), rtol=1e-6)
+    assert moved.counts["exp"].calls == 1 and moved.counts["exp"].bytes == 32
+    with backends.fallback("cpu"), pytest.raises(NotImplementedError) as caught:
+        x.detach().sin_()
+    assert str(caught.value).endswith(
+        "fallback('cpu') does not help: the result is dense, and is to be written where a sparse_coo tensor takes part."
+    )
