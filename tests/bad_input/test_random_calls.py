@@ -15,7 +15,7 @@ from flambeau.errors import FlambeauError
 
 #: What a refusal may be besides a FlambeauError: Python's own complaints about an argument that is no tensor or number,
 #: and what the DLPack protocol wants.
-ORDINARY = (TypeError, ValueError, AttributeError, NotImplementedError, BufferError)
+ORDINARY = (TypeError, ValueError, AttributeError, NotImplementedError, OverflowError, BufferError)
 #: These set what holds for the whole process, or call what they are given.
 LEFT_OUT = {"apply_", "map_", "pin_memory", "cuda", "register_hook"}
 

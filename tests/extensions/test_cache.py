@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -103,7 +104,8 @@ def test_a_killed_build_delays_nobody(own_cache, tmp_path, monkeypatch):
         assert load_inline("unkilled", source, functions=["one"]).one() == 1
         assert first < 2 * (time.monotonic() - start) + 1
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # the compiler that it left
+        with contextlib.suppress(ProcessLookupError):  # on a slow machine it has ended by now
+            os.killpg(process.pid, signal.SIGKILL)  # the compiler that it left
 
 
 def test_processes_that_race_compile_once(own_cache, counted):

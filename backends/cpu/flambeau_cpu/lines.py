@@ -45,7 +45,7 @@ _PADDING: Final = [(ffi.NULL,) * (8 - count) for count in range(9)]
 
 def bits(number: float) -> int:
     """A double as the integer of the same bits: how it travels in a parameter block."""
-    return int(struct.unpack("q", struct.pack("d", number))[0])
+    return int(struct.unpack("q", struct.pack("d", float(number)))[0])
 
 
 def parameters(values: Iterable[int]) -> Any:

@@ -266,6 +266,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             )
         first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
+        if len(dims) != 2:
+            raise ShapeError(f"tensordot expects a number or two lists of dimensions, got {shown(dims)}.")
         first, second = (
             [axis(each, tensor.ndim) for each in ([given] if isinstance(given, int) else given)]
             for given, tensor in zip(dims, (a, b), strict=True)

@@ -7,9 +7,10 @@ from typing import Any, cast
 from ..autograd.grad_mode import mode
 from ..autograd.node import record
 from ..dispatch.operator import composite, view_op
+from ..dtype import int64
 from ..errors import BoundsError, ShapeError
 from ..geometry import Size, axis, strided
-from ..tensor import Tensor, view as _view
+from ..tensor import Tensor, number_of, view as _view
 from .views import positions
 
 __all__ = ["diagonal", "narrow", "select", "slice_", "unfold"]
@@ -108,7 +109,7 @@ def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     if not self.ndim:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     at = axis(dim, self.ndim)
-    first = start if isinstance(start, int) else int(cast(Any, start).item())
+    first = start if isinstance(start, int) else int(number_of(int64, cast(Any, start).item()))
     size = self.shape[at]
     if length < 0:
         raise ShapeError(f"narrow(): length must be non-negative, got {length}.")

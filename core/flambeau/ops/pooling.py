@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from ..dispatch.operator import composite, primitive
 from ..dtype import int64
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, shown
 from ..tensor import Tensor
 from .convolution import Ints, per_dimension
 from .views import declared
@@ -209,7 +209,7 @@ def _adaptive_size(name: str, input: Tensor, dims: int, output_size: Any) -> tup
     if len(given) == 1:
         given *= dims
     if len(given) != dims:
-        raise ShapeError(f"{name}: output_size must have {dims} elements, got {list(given)}.")
+        raise ShapeError(f"{name}: output_size must have {dims} elements, got {shown(list(given))}.")
     size = tuple(
         length if each is None else each for each, length in zip(given, input.geometry.shape[-dims:], strict=True)
     )

@@ -318,7 +318,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     dims = len(size) - 2
     if dims not in (2, 3):
         raise MissingKernelError(
-            f"affine_grid supports 4D and 5D sizes, for 2D and 3D affine transforms, got size {list(size)}."
+            f"affine_grid supports 4D and 5D sizes, for 2D and 3D affine transforms, got size {shown(list(size))}."
         )
     if not theta.key.dtype.is_floating_point:
         raise ArgumentError(f"affine_grid: expected theta to have floating point type, but got {theta.dtype}.")

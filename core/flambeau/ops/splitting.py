@@ -101,6 +101,8 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[
     if isinstance(given, int):
         if given <= 0:
             raise ShapeError(f"number of sections must be larger than 0, got {given}")
+        if given > 2**31:
+            raise ShapeError(f"number of sections must stay below 2**31, got {given}")
         whole, rest = divmod(length, given)
         return split_with_sizes(self, (whole + 1,) * rest + (whole,) * (given - rest), at)  # type: ignore[no-any-return]
     cuts = [0, *(slice(None, each).indices(length)[1] for each in given), length]
