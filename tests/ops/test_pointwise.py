@@ -214,6 +214,15 @@ def test_every_operator_says_whether_it_has_a_gradient():
     assert [name for name, op in POINTWISE.items() if op.differentiable is None] == []
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+def test_special_complex_numbers(name, dtype):
+    parts = [0.0, 1.5, np.inf, -np.inf, np.nan]
+    values = np.array([complex(a, b) for a in parts for b in parts], dtype)
+    result = getattr(torch, name)(torch.from_numpy(values))
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(values))
+
+
 def test_messages():
     with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match the size of tensor b \(2\)"):
         torch.ones(3) + torch.ones(2)

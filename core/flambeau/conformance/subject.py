@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..device import device as Device
 from ..dispatch.operator import Operator
-from ..dtype import complex128, default, dtype as Dtype, float64
+from ..dispatch.providers import registry
+from ..dtype import DTYPES, complex128, default, dtype as Dtype, float64
 from ..errors import ArgumentError, AutogradError, DtypeError, MissingKernelError, ShapeError
+from ..key import intern
 from ..tensor import Tensor
 from .operands import Draw, Operand, place, read
 from .samples import VALUES, Sample, samples_of
@@ -103,7 +105,8 @@ class Subject(Place):
         found = samples_of(self.label, self.draw)
         if self.op.name not in ("cast", "copy_"):
             return list(found)
-        known = {*self.suite.declared[self.label], self.dtype}
+        keys = [intern(self.device, self.layout, each) for each in DTYPES]
+        known = {each.dtype for each in keys if registry.has(self.op.name, each)}
         return [each for each in found if {*_dtypes_in(each.args)} <= known]
 
     @cached_property

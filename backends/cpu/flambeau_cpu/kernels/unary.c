@@ -101,6 +101,12 @@ BOOLEAN(isinf, f32, float, __builtin_fabsf(a) == INFINITY)
 BOOLEAN(isinf, f64, double, __builtin_fabs(a) == (double)INFINITY)
 BOOLEAN(isfinite, f32, float, __builtin_fabsf(a) < INFINITY)
 BOOLEAN(isfinite, f64, double, __builtin_fabs(a) < (double)INFINITY)
+#define EITHER_INFINITE(fabs) fabs(__real__ a) == INFINITY || fabs(__imag__ a) == INFINITY
+#define BOTH_FINITE(fabs) fabs(__real__ a) < INFINITY && fabs(__imag__ a) < INFINITY
+BOOLEAN(isinf, c64, float _Complex, EITHER_INFINITE(__builtin_fabsf))
+BOOLEAN(isinf, c128, double _Complex, EITHER_INFINITE(__builtin_fabs))
+BOOLEAN(isfinite, c64, float _Complex, BOTH_FINITE(__builtin_fabsf))
+BOOLEAN(isfinite, c128, double _Complex, BOTH_FINITE(__builtin_fabs))
 FB_HALVES(isnan, ".x")
 FB_HALVES(isinf, ".x")
 FB_HALVES(isfinite, ".x")
@@ -144,4 +150,6 @@ FB_FAMILY(unary) = {
     {"logical_not", FB_BOOL, logical_not_u8, {1, 1}}, {"has_zero", FB_BOOL, has_zero_u8, {0, 1}},
     {"bitwise_not", FB_BOOL, bitwise_not_bool, {1, 1}},
     {"neg", FB_C64, neg_c64, {8, 8}}, {"neg", FB_C128, neg_c128, {16, 16}},
+    {"isinf", FB_C64, isinf_c64, {1, 8}}, {"isinf", FB_C128, isinf_c128, {1, 16}},
+    {"isfinite", FB_C64, isfinite_c64, {1, 8}}, {"isfinite", FB_C128, isfinite_c128, {1, 16}},
     FB_END};

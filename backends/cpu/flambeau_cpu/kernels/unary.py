@@ -27,7 +27,7 @@ class _Rounding(Loop):
 
 
 class _Predicate(Loop):
-    """Whether a number is special; an integer is not: then it is a comparison with itself."""
+    """Whether a number is special; an integer is not, and NaN differs from itself: else it is a comparison with itself."""
 
     def build(self, key: Key) -> Callable[..., Tensor] | None:
         if find(self.name, key.dtype) is not None:

@@ -33,6 +33,12 @@ NUMBERS: Final[dict[str, tuple[float | None, ...]]] = {
 #: Second operands that must not be zero.
 DIVISORS: Final = frozenset({"div", "floor_divide", "trunc_divide", "fmod", "remainder", "addcdiv"})
 SHIFTS: Final = frozenset({"bitwise_left_shift", "bitwise_right_shift"})
+#: Operators that tell apart few numbers, which random ones would hardly ever be.
+FEW: Final[dict[str, tuple[float, ...]]] = {
+    **dict.fromkeys(("eq", "ne", "le", "ge", "lt", "gt"), (-1, 0, 1, 2)),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not"), (0, 0, 1, 2)),
+    **dict.fromkeys(("isinf", "isnan", "isfinite"), (math.inf, -math.inf, math.nan, 0, 1, -2)),
+}
 #: Integer arithmetic that wraps around, and comparisons that it must not confuse.
 WRAPPING: Final = frozenset({
     "add", "sub", "mul", "neg", "abs", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or",
@@ -59,6 +65,10 @@ TINY: Final = {"float16": 6e-6, "bfloat16": 5e-39, "float32": 1e-42, "float64": 
 
 
 def _operand(op: Operator, position: int, draw: Draw, shape: tuple[int, ...]) -> Operand:
+    if op.name in FEW:
+        choice = [each for each in FEW[op.name] if draw.dtype.category >= 2 or math.isfinite(each)]
+        few = draw.rng.choice(choice, shape)
+        return draw.of(np.abs(few) if draw.dtype.kind == "u" else few)
     low, high = DOMAIN.get(op.name, (-3, 3))
     if op.name in DIVISORS and position == len(op.parameters) - 1 - (op.name == "addcdiv"):
         found = draw(*shape, low=0.6, high=3)
