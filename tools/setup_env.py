@@ -139,6 +139,9 @@ def build_folder(package, sanitize, folder):
             shutil.rmtree(stale)  # files that were deleted or renamed would be installed again
         return source
     copy = folder / "source" / package
+    for path in sources(copy):
+        if not (source / path.relative_to(copy)).exists():
+            path.unlink()
     for path in sources(source):
         target = copy / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)

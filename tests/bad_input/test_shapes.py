@@ -132,6 +132,18 @@ REFUSED = {
         ValueError,
         "cat(): expected a non-empty list of Tensors",
     ),
+    "cat_of_one_tensor": (
+        "f(2, 3)",
+        lambda a: torch.cat(a),
+        TypeError,
+        "cat() expects a list or tuple of Tensors, got Tensor.",
+    ),
+    "cat_of_a_dict": (
+        "",
+        lambda: torch.cat({}),
+        TypeError,
+        "cat() expects a list or tuple of Tensors, got dict.",
+    ),
     "cat_scalars": (
         "f(), f()",
         lambda a, b: torch.cat([a, b]),

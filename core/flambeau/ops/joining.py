@@ -47,7 +47,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
         try:
             key, geometry = tensors[0].key, tensors[0].geometry
             at = dim + geometry.ndim if dim < 0 else dim
-            plain = 0 <= at < geometry.ndim and axis is None
+            plain = 0 <= at < geometry.ndim and axis is None and not isinstance(tensors, Tensor)
             tracked = False
             for each in tensors:
                 if each.key is not key or (
@@ -56,7 +56,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
                     plain = False
                     break
                 tracked = tracked or each.node is not None
-        except (AttributeError, TypeError, IndexError):
+        except (AttributeError, TypeError, LookupError):
             plain = False
         if plain:
             result: Tensor = (_cat.table.get(key) or _cat.resolve(key))(tensors, at)
