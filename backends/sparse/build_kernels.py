@@ -22,7 +22,8 @@ TYPES = {
 
 INTERFACE = """
 // places[i]: indices[0][i], indices[1][i], ... as one number, the last dimension fastest; indices are (dims, n).
-void fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places);
+// Returns the first column that is outside of the sizes, or n.
+int64_t fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places);
 
 // The stable order that sorts n numbers, none negative; 0 if there was no memory for it.
 int fs_order(const int64_t *numbers, int64_t n, int64_t *order);

@@ -168,7 +168,7 @@ def _named(name: Any) -> tuple[Dtype, str | None]:
     if name is Tensor:
         return default.dtype, None
     if isinstance(name, str):
-        parts = name.split(".")
+        parts = name.replace(".sparse.", ".").split(".")
         stem = parts[-1].removesuffix("Tensor")
         if parts[-1].endswith("Tensor") and parts[0] in ("torch", "flambeau") and len(parts) <= 3:
             place = parts[1] if len(parts) == 3 else _PLAIN

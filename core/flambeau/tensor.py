@@ -168,9 +168,11 @@ def view(tensor: Tensor, geometry: Geometry, shift: int = 0) -> Tensor:
         NotImplementedError: the tensor has no strides.
     """
     if tensor.key.layout is not strided:
-        name = sys._getframe(1).f_code.co_name.strip("_")
+        caller: Any = sys._getframe(1)
+        while caller.f_code.co_name.startswith("<"):  # a comprehension
+            caller = caller.f_back
         raise MissingKernelError(
-            f'"{name}" not implemented for {tensor.key.dtype.name} on {tensor.key.device} ({tensor.key.layout.name}).\n'
+            f'"{caller.f_code.co_name.strip("_")}" not implemented for {tensor.key.dtype.name} on {tensor.key.device} ({tensor.key.layout.name}).\n'
             "A view needs strides: convert with x.to_dense()."
         )
     result = _new(Tensor)

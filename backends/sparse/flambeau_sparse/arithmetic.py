@@ -69,10 +69,10 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
     return coalesced(result) if first.coalesced and second.coalesced else result
 
 
-def add(a: Any, b: Any, out: Any = None) -> Any:
+def add(a: Any, b: Any, out: Any = None, name: str = "add") -> Any:
     if a.ndim != b.ndim and not (a.ndim and b.ndim):
-        _refuse("add", "a number added to every element leaves none zero")
-    _same_shape("add", a, b)
+        _refuse(name, "a number added to every element leaves none zero")
+    _same_shape(name, a, b)
     if a.layout is b.layout:
         return _stored(_joined(a, b), out)
     dense, rest = (a, b) if b.layout is sparse_coo else (b, a)
@@ -102,11 +102,28 @@ def _negative(tensor: Any) -> Any:
 
 
 def sub(a: Any, b: Any, out: Any = None) -> Any:
-    return add(a, _negative(b), out=out)
+    return add(a, _negative(b), out, "sub")
 
 
 def add_scaled(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
     return add(a, _times(b, _number(alpha)), out=out)
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def _comparison(name: str) -> Kernel:
+    """Equal elements, as a dense tensor: where neither holds one, both are zero."""
+
+    def compare(a: Any, b: Any, out: Any = None) -> Any:
+        sides = [_number(one) if _is_number(one, other) else _as_dense(one) for one, other in ((a, b), (b, a))]
+        return _stored(getattr(sides[0], name)(sides[1]), out)
+
+    return Kernel(compare, native.DTYPES)
+
+
+def _as_dense(tensor: Any) -> Any:
+    return to_dense(tensor) if tensor.layout is sparse_coo else tensor.detach()
 
 
 # ---------------------------------------------------------------- products and quotients
@@ -164,6 +181,7 @@ def _mapped(tensor: Tensor, function: Callable[[Any], Any], out: Any = None) -> 
 
 def _rows(tensor: Tensor) -> tuple[Any, Any, Any]:
     """Row numbers, column numbers and values of a coalesced matrix."""
+    ordered_places(tensor)  # looks at each
     held = coordinates(tensor)
     indices = array_of(held.indices)
     return indices[0], np.ascontiguousarray(indices[1]), array_of(held.values)
@@ -202,6 +220,8 @@ KERNELS = {
     "add": Kernel(add, native.DTYPES),
     "sub": Kernel(sub, native.DTYPES),
     "add_scaled": Kernel(add_scaled, native.DTYPES),
+    "eq": _comparison("eq"),
+    "ne": _comparison("ne"),
     "mul": Kernel(mul, native.DTYPES),
     "div": Kernel(div, [each for each in native.DTYPES if each.is_floating_point]),  # others come converted
     "pow": Kernel(power, native.DTYPES),

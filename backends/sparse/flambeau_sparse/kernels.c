@@ -8,13 +8,19 @@
 /* Below this much work, threads cost more than they save. */
 #define FEW 16384
 
-void fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places) {
-#pragma omp parallel for if (n * dims > FEW)
+int64_t fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places) {
+    int64_t bad = n;
+#pragma omp parallel for reduction(min : bad) if (n * dims > FEW)
     for (int64_t i = 0; i < n; i++) {
         int64_t place = 0;
-        for (int64_t d = 0; d < dims; d++) place = place * sizes[d] + indices[d * n + i];
+        for (int64_t d = 0; d < dims; d++) {
+            const int64_t index = indices[d * n + i];
+            if ((index < 0 || index >= sizes[d]) && i < bad) bad = i;
+            place = place * sizes[d] + index;
+        }
         places[i] = place;
     }
+    return bad;
 }
 
 typedef struct {

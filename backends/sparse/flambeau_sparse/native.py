@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flambeau.backend import AllocationError, float32, float64, int8, int16, int32, int64, uint8
+from flambeau.backend import AllocationError, BoundsError, float32, float64, int8, int16, int32, int64, uint8
 
 from ._kernels import ffi, lib
 
@@ -39,10 +39,19 @@ def _kernel(name: str, array: Array) -> Any:
 
 
 def places(indices: Array, sizes: tuple[int, ...]) -> Array:
-    """Each column of indices as one number."""
+    """Each column of indices as one number.
+
+    Raises:
+        IndexError: one is outside of the sizes: indices were written to since the tensor was made.
+    """
     dims, count = indices.shape
     found = np.empty(count, np.int64)
-    lib.fs_places(_pointer(indices), dims, count, _pointer(np.array(sizes, np.int64)), _pointer(found))
+    bad = lib.fs_places(_pointer(indices), dims, count, _pointer(np.array(sizes, np.int64)), _pointer(found))
+    if bad < count:
+        raise BoundsError(
+            f"A sparse tensor's indices are inside of its sizes {list(sizes)}, got {indices[:, bad].tolist()} in column "
+            f"{bad}.\nMake a new tensor instead of writing to x._indices()."
+        )
     return found
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from ..errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from ..geometry import Geometry
-from ..key import Key
+from ..key import Key, intern
+from ..layout import strided
 from ..tensor import Tensor, constant, make
 from .grad_mode import mode
 from .node import Leaf, Node, edge, watcher
@@ -132,8 +133,9 @@ def _start(roots: list[Tensor], grads: list[Tensor | None]) -> list[tuple[Node |
 
 def _one(root: Tensor) -> Tensor:
     """A one in the shape of a tensor of one element, to begin with; hooks may write into it."""
-    one = constant(root.key, 1)
-    return (one if root.geometry is one.geometry else make(root.key, root.geometry, one.memory)).clone()  # type: ignore[no-any-return]
+    key = root.key if root.key.layout is strided else intern(root.key.device, strided, root.key.dtype)
+    one = constant(key, 1)
+    return (one if root.geometry is one.geometry else make(key, root.geometry, one.memory)).clone()  # type: ignore[no-any-return]
 
 
 def _leads_to(roots: Sequence[Node | Leaf], targets: set[Node | Leaf]) -> set[Node | Leaf]:

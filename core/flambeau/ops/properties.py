@@ -9,9 +9,10 @@ from typing import Any, Final, cast
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
 from ..dispatch.operator import offer
-from ..errors import ArgumentTypeError, AutogradError, BoundsError, ShapeError
+from ..errors import ArgumentTypeError, AutogradError, BoundsError, MissingKernelError, ShapeError
 from ..geometry import Geometry, axis, contiguous
 from ..key import Handle
+from ..layout import strided
 from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
 from .views import sizes
 
@@ -176,8 +177,23 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     return _one_of(self.geometry.shape, dim)
 
 
+def _require_strides(name: str, *tensors: Tensor) -> None:
+    """Refuse tensors that have none.
+
+    Raises:
+        NotImplementedError: a tensor is of another layout than strided.
+    """
+    for each in tensors:
+        if each.key.layout is not strided:
+            raise MissingKernelError(
+                f'"{name}" not implemented for {each.dtype.name} on {each.device} ({each.key.layout.name}): '
+                "it needs strides.\nConvert with x.to_dense() first."
+            )
+
+
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """The strides in elements, or that of one dimension."""
+    _require_strides("stride", self)
     return _one_of(self.geometry.strides, dim)
 
 
@@ -240,6 +256,7 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     Raises:
         RuntimeError: the tensor requires grad.
     """
+    _require_strides("resize_", self)
     if tracked(self):
         raise AutogradError("cannot resize variables that require grad")
     geometry = contiguous(sizes(size))
@@ -267,6 +284,7 @@ def set_(
     self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None
 ) -> Tensor:
     """Take over another tensor's memory, shape and strides."""
+    _require_strides("set_", self, *([] if source is None else [source]))
     if source is None:
         _move(self, contiguous((0,)), self.key.allocate(0), None, 0)
         return self

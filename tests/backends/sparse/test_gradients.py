@@ -112,3 +112,9 @@ def test_detach_and_history():
     assert x.coalesce().values().requires_grad
     with torch.no_grad():
         assert not (x * 2).requires_grad
+
+
+def test_of_a_tensor_of_one_element():
+    x = torch.sparse_coo_tensor([[0]], [5.0], (1,), requires_grad=True)
+    (x * 2).backward()
+    assert x.grad.tolist() == [2]

@@ -75,6 +75,7 @@ def test_typed_names_of_old():
     assert torch.sparse.DoubleTensor(torch.LongTensor(PLACES), torch.DoubleTensor(VALUES)).dtype is torch.float64
     assert torch.sparse.LongTensor(2, 3).shape == (2, 3) and torch.sparse.FloatTensor().shape == (0,)
     assert torch.ones(2).type() == "torch.FloatTensor"
+    assert x.type("torch.sparse.DoubleTensor").dtype is x.type(torch.sparse.DoubleTensor).dtype is torch.float64
 
 
 @pytest.mark.parametrize("sparse_dim", [None, 1, 2, 3])
@@ -190,6 +191,42 @@ def test_an_operator_without_sparse_kernel():
         )
     for call in (x.numpy, x.tolist, x.data_ptr, lambda: np.asarray(x)):
         assert message(call, NotImplementedError).startswith("Reading elements in place needs strides")
+
+
+def test_what_needs_strides_is_refused():
+    dense = torch.ones(2, 3)
+    for name, call in {
+        "resize_": lambda x: x.resize_(1, 1), "set_": lambda x: x.set_(dense), "stride": lambda x: x.stride(),
+        "set": lambda x: dense.set_(x), "resize_as": lambda x: x.resize_as_(torch.ones(9)),
+        "iter": lambda x: list(x), "diagonal": lambda x: x.diagonal(),
+    }.items():  # fmt: skip
+        x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
+        assert "(sparse_coo)" in message(lambda: call(x), NotImplementedError), name
+        assert x.to_dense().tolist() == DENSE and dense.sum().item() == 6
+    assert message(lambda: x.resize_(1, 1), NotImplementedError) == (
+        '"resize_" not implemented for float32 on cpu (sparse_coo): it needs strides.\n'
+        "Convert with x.to_dense() first."
+    )
+
+
+def test_indices_that_were_written_to():
+    for call in (lambda x: x.to_dense(), lambda x: x.coalesce(), lambda x: x @ torch.ones(3, 2), lambda x: x + torch.ones(2, 3)):
+        x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
+        x._indices()[1, 2] = 7
+        assert message(lambda: call(x), IndexError) == (
+            "A sparse tensor's indices are inside of its sizes [2, 3], got [1, 7] in column 2.\n"
+            "Make a new tensor instead of writing to x._indices()."
+        )
+    y = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3)).coalesce()
+    y._indices()[0, 0] = -1
+    assert "got [-1, 2] in column 0" in message(lambda: y @ torch.ones(3, 2), IndexError)
+
+
+def test_comparison():
+    x, y = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3)), torch.tensor(DENSE).float().to_sparse()
+    assert (x == y).all().item() and not (x != y).any().item() and torch.equal(x, y)
+    assert (x == 4).tolist() == [[False, False, False], [True, False, False]]
+    assert (x == torch.zeros(2, 3)).tolist() == [[True, True, False], [False, True, False]]
 
 
 def test_dense_kernels_never_see_sparse_operands():
