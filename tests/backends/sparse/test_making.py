@@ -204,13 +204,17 @@ def test_what_needs_strides_is_refused():
         assert "(sparse_coo)" in message(lambda: call(x), NotImplementedError), name
         assert x.to_dense().tolist() == DENSE and dense.sum().item() == 6
     assert message(lambda: x.resize_(1, 1), NotImplementedError) == (
-        '"resize_" not implemented for float32 on cpu (sparse_coo): it needs strides.\n'
-        "Convert with x.to_dense() first."
+        '"resize_" not implemented for float32 on cpu (sparse_coo): it needs strides.\nConvert with x.to_dense() first.'
     )
 
 
 def test_indices_that_were_written_to():
-    for call in (lambda x: x.to_dense(), lambda x: x.coalesce(), lambda x: x @ torch.ones(3, 2), lambda x: x + torch.ones(2, 3)):
+    for call in (
+        lambda x: x.to_dense(),
+        lambda x: x.coalesce(),
+        lambda x: x @ torch.ones(3, 2),
+        lambda x: x + torch.ones(2, 3),
+    ):
         x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
         x._indices()[1, 2] = 7
         assert message(lambda: call(x), IndexError) == (

@@ -40,7 +40,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield "empty", _nothing(draw, 0, 3)
 
 
-@samples("add (sparse_coo)", "sub (sparse_coo)", "mul (sparse_coo)")
+@samples("add (sparse_coo)", "sub (sparse_coo)", "mul (sparse_coo)", "eq (sparse_coo)", "ne (sparse_coo)")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw.sparse(3, 5), draw.sparse(3, 5)
     yield draw.sparse(2, 3, 4), draw.sparse(2, 3, 4)
