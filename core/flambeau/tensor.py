@@ -161,6 +161,17 @@ def shared_storage(tensor: Tensor) -> Storage:
     return shared
 
 
+def _no_view(key: Key, caller: Any) -> MissingKernelError:
+    """The error for a view of what has no strides, which names the operator that makes it."""
+    while caller.f_code.co_name.startswith("<"):  # a comprehension
+        caller = caller.f_back
+    name = caller.f_code.co_name.strip("_")
+    return MissingKernelError(
+        f'"{name}" not implemented for {key.dtype.name} on {key.device} ({key.layout.name}).\n'
+        "A view needs strides: convert with x.to_dense()."
+    )
+
+
 def view(tensor: Tensor, geometry: Geometry, shift: int = 0) -> Tensor:
     """Another look at a tensor's memory, ``shift`` elements further; autograd is the caller's.
 
@@ -168,13 +179,7 @@ def view(tensor: Tensor, geometry: Geometry, shift: int = 0) -> Tensor:
         NotImplementedError: the tensor has no strides.
     """
     if tensor.key.layout is not strided:
-        caller: Any = sys._getframe(1)
-        while caller.f_code.co_name.startswith("<"):  # a comprehension
-            caller = caller.f_back
-        raise MissingKernelError(
-            f'"{caller.f_code.co_name.strip("_")}" not implemented for {tensor.key.dtype.name} on {tensor.key.device} ({tensor.key.layout.name}).\n'
-            "A view needs strides: convert with x.to_dense()."
-        )
+        raise _no_view(tensor.key, sys._getframe(1))
     result = _new(Tensor)
     result.key, result.geometry = tensor.key, geometry
     result.shared = tensor.shared or shared_storage(tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import textwrap
@@ -201,7 +202,7 @@ def test_what_needs_strides_is_refused():
         "iter": lambda x: list(x), "diagonal": lambda x: x.diagonal(),
     }.items():  # fmt: skip
         x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
-        assert "(sparse_coo)" in message(lambda: call(x), NotImplementedError), name
+        assert "(sparse_coo)" in message(functools.partial(call, x), NotImplementedError), name
         assert x.to_dense().tolist() == DENSE and dense.sum().item() == 6
     assert message(lambda: x.resize_(1, 1), NotImplementedError) == (
         '"resize_" not implemented for float32 on cpu (sparse_coo): it needs strides.\nConvert with x.to_dense() first.'
@@ -217,7 +218,7 @@ def test_indices_that_were_written_to():
     ):
         x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
         x._indices()[1, 2] = 7
-        assert message(lambda: call(x), IndexError) == (
+        assert message(functools.partial(call, x), IndexError) == (
             "A sparse tensor's indices are inside of its sizes [2, 3], got [1, 7] in column 2.\n"
             "Make a new tensor instead of writing to x._indices()."
         )
