@@ -9,24 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .capabilities import current_accelerator, function, option, require
-from .device import device as Device
+from .capabilities import current_accelerator, function, meant, option, require
 from .errors import DeviceError
-from .streams import Stream, current_stream as _current_stream, set_stream, synchronize as _synchronize
+from .streams import current_stream, set_stream, synchronize
 
 __all__ = [
     "current_accelerator", "current_device_index", "current_stream", "device_count", "device_index", "empty_cache",
     "is_available", "profile", "set_device_index", "set_stream", "synchronize",
 ]  # fmt: skip
-
-
-def _meant(device: Any) -> Device:
-    if device is None or isinstance(device, int):
-        kind = current_accelerator()
-        if kind is None:
-            raise DeviceError("No installed plug-in provides an accelerator.\nName a device, or install its plug-in.")
-        return kind if device is None else Device(kind.type, device)
-    return Device(device)
 
 
 def is_available() -> bool:
@@ -46,7 +36,7 @@ def current_device_index() -> int:
     Raises:
         RuntimeError: there is no accelerator.
     """
-    return int(option(_meant(None), "current_device", lambda: 0)())
+    return int(option(meant(None), "current_device", lambda: 0)())
 
 
 def set_device_index(device: Any, /) -> None:
@@ -55,7 +45,7 @@ def set_device_index(device: Any, /) -> None:
     Raises:
         RuntimeError: there is no such device.
     """
-    wanted = _meant(device)
+    wanted = meant(device)
     index = wanted.index or 0
     count = int(option(wanted, "device_count", lambda: 1)())
     if index >= count:
@@ -78,31 +68,13 @@ def device_index(device: Any, /) -> Iterator[None]:
         set_device_index(before)
 
 
-def current_stream(device: Any = None, /) -> Stream:
-    """The stream that this thread's kernels go to.
-
-    Raises:
-        RuntimeError: the device has no streams.
-    """
-    return _current_stream(_meant(device))
-
-
-def synchronize(device: Any = None, /) -> None:
-    """Wait until all work on a device is done.
-
-    Raises:
-        RuntimeError: the device has no streams, so that there is nothing to wait for.
-    """
-    _synchronize(_meant(device))
-
-
 def empty_cache(device: Any = None, /) -> None:
     """Give memory that no tensor uses back to the system.
 
     Raises:
         RuntimeError: the device keeps no such memory.
     """
-    function(_meant(device), "empty_cache")()
+    function(meant(device), "empty_cache")()
 
 
 @contextmanager
@@ -114,7 +86,7 @@ def profile(device: Any = None, /) -> Iterator[list[tuple[str, float, float]]]:
     Raises:
         RuntimeError: the device has no profiling of its own.
     """
-    place = require(_meant(device), "profiling")
+    place = require(meant(device), "profiling")
     kernels: list[tuple[str, float, float]] = []
     function(place, "start_profiling")(place)
     try:

@@ -15,7 +15,7 @@ from .errors import DeviceError
 from .key import devices
 from .plugins import plugins
 
-__all__ = ["CAPABILITIES", "capabilities", "current_accelerator", "function", "option", "require"]
+__all__ = ["CAPABILITIES", "capabilities", "current_accelerator", "function", "meant", "option", "require"]
 
 #: Capability to its hooks: what each is called with, and what it does.  ``device`` is a
 #: :class:`flambeau.device`; streams and events are the plug-in's own objects, which the core only hands around.
@@ -91,6 +91,20 @@ def current_accelerator(check_available: bool = False) -> Device | None:
         if not memory.host and option(Device(kind), "device_count", lambda: 1)():
             return Device(kind)
     return None
+
+
+def meant(device: Any) -> Device:
+    """A device; the accelerator if none is named, or the one of an index.
+
+    Raises:
+        RuntimeError: there is no accelerator.
+    """
+    if device is not None and not isinstance(device, int):
+        return Device(device)
+    kind = current_accelerator()
+    if kind is None:
+        raise DeviceError("No installed plug-in provides an accelerator.\nName a device, or install its plug-in.")
+    return kind if device is None else Device(kind.type, device)
 
 
 def require(device: Any, capability: str) -> Device:

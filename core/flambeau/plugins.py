@@ -116,7 +116,7 @@ class _Plugins:
         """Forget a plug-in; tensors on its device must not be used any more."""
         with self._lock:
             self._found = [each for each in self if each is not plugin]
-            registry.remove(plugin.distribution)
+            registry.remove(plugin.distribution, plugin.device)
             for each in plugin.backends:
                 if each.memory is not None:
                     devices.forget(plugin.device, each.layout)

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .capabilities import capabilities, current_accelerator, function, require
+from .capabilities import capabilities, function, meant, require
 from .device import device as Device
 from .errors import ArgumentError, ArgumentTypeError, DeviceError
 
 __all__ = ["Event", "Stream", "current_stream", "set_stream", "synchronize"]
-
-
-def _place(device: Any, capability: str) -> Device:
-    """The device that is meant, with its index; the accelerator if none is named."""
-    if device is None:
-        device = current_accelerator()
-        if device is None:
-            raise DeviceError(
-                f"No installed plug-in provides an accelerator, so there are no {capability}.\n"
-                "Name a device, or install its plug-in."
-            )
-    return require(device, capability)
 
 
 class Stream:
@@ -39,7 +27,7 @@ class Stream:
     __slots__ = ("__weakref__", "_outer", "device", "handle")
 
     def __init__(self, device: Any = None, *, priority: int = 0) -> None:
-        self.device = _place(device, "streams")
+        self.device = require(meant(device), "streams")
         self.handle = function(self.device, "new_stream")(self.device, priority)
         self._outer: list[Stream] = []
 
@@ -120,7 +108,7 @@ class Event:
     ) -> None:
         if interprocess:
             raise ArgumentError("Event(interprocess=True): events belong to one process.\nLeave interprocess out.")
-        self.device = _place(device, "events")
+        self.device = require(meant(device), "events")
         self.timing, self.recorded = enable_timing, False
         self.handle = function(self.device, "new_event")(self.device, enable_timing)
 
@@ -190,7 +178,7 @@ def current_stream(device: Any = None) -> Stream:
     Raises:
         RuntimeError: the device has no streams.
     """
-    place = _place(device, "streams")
+    place = require(meant(device), "streams")
     return Stream.of(place, function(place, "current_stream")(place))
 
 
@@ -207,5 +195,5 @@ def synchronize(device: Any = None) -> None:
     Raises:
         RuntimeError: the device has no streams, so that there is nothing to wait for.
     """
-    place = _place(device, "streams")
+    place = require(meant(device), "streams")
     function(place, "synchronize")(place)

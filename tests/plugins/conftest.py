@@ -142,7 +142,7 @@ def rival():
     provider = Provider("rival", "cpu", kernels, version="9", priority=-1, plugin="rivals")
     registry.add(provider)
     yield calls
-    registry.remove(provider.plugin)
+    registry.remove(provider.plugin, "cpu")
     backends.reset()
 
 

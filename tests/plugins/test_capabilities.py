@@ -128,6 +128,25 @@ def test_events(queue):
     ]  # fmt: skip
 
 
+def test_events_between_devices(queue, toy):
+    other = Queue()
+    toy(name="second", capabilities=frozenset(ALL), hooks=other.hooks(*ALL))
+    stream, event = torch.Stream("second"), torch.Event("toy", enable_timing=True)
+    with pytest.raises(RuntimeError, match="Event device toy:0 does not match recording stream's device second:0"):
+        stream.record_event(event)
+    event.record()
+    stream.wait_event(event)  # the host waits in its place
+    assert queue.log[-1] == ("synchronize_event", "event1+") and all(name != "wait" for name, *_ in other.log)
+    with pytest.raises(RuntimeError, match="expected events of one device, got toy:0 and second:0"):
+        event.elapsed_time(torch.Event("second", enable_timing=True))
+
+
+def test_devices_by_index(queue):
+    assert torch.Stream(0).device == torch.device("toy:0") == torch.Event(0).device
+    accelerator.synchronize(0)
+    assert queue.log[-1] == ("synchronize", "toy:0")
+
+
 def test_events_say_what_they_cannot_do(queue):
     plain, timed = torch.Event("toy"), torch.Event("toy", enable_timing=True)
     with pytest.raises(ValueError, match="must be created with argument 'enable_timing=True'"):

@@ -147,9 +147,9 @@ class Registry:
             known.append(provider)
         self._change(known)
 
-    def remove(self, plugin: str) -> None:
-        """Forget the providers of a plug-in."""
-        self._change([each for each in self.providers if each.plugin != plugin])
+    def remove(self, plugin: str, device: str) -> None:
+        """Forget the providers that a plug-in has for a device type."""
+        self._change([each for each in self.providers if (each.plugin, each.device) != (plugin, device)])
 
     def _change(self, providers: list[Provider]) -> None:
         self.providers = providers
