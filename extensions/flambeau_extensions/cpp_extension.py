@@ -47,16 +47,16 @@ def library_paths(cuda: bool = False) -> list[str]:
 def check_compiler_abi_compatibility(compiler: str) -> bool:
     """Whether a compiler can build extensions.
 
-    The headers bring their own code and nothing is linked, so any ABI will do; the compiler must know C++14.
+    The headers bring their own code and nothing is linked, so any ABI will do; the compiler must know C++11.
 
     Args:
         compiler: its command.
     """
     if not shutil.which(compiler):
         return False
-    text = "#if __cplusplus < 201402L\n#error\n#endif\n"
+    text = "#if __cplusplus < 201103L\n#error\n#endif\n"
     done = subprocess.run(
-        [compiler, "-std=c++14", "-x", "c++", "-fsyntax-only", "-"], input=text, text=True, capture_output=True
+        [compiler, "-std=c++11", "-x", "c++", "-fsyntax-only", "-"], input=text, text=True, capture_output=True
     )
     return done.returncode == 0
 
