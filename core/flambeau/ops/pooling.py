@@ -190,6 +190,8 @@ def _windows(
             f"{name}: given input size {list(input.geometry.shape)}, calculated output size: {size}. Output "
             "size is too small."
         )
+    if max(*kernel, *step, *pad, *wide) <= min(shape):
+        return tuple(size), kernel, step, pad, wide
     # What a window, a step or a gap has beyond the padded input changes nothing, and kernels count with it.
     whole = [length + 2 * p for length, p in zip(shape, pad)]
     if max(whole) >= 2**31:
