@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+import venv
 from pathlib import Path
 
+import numpy
+import pluggy
 import pytest
 
 import flambeau
@@ -22,6 +26,7 @@ from flambeau.conformance.subject import placing
 from flambeau.conformance.suite import Suite
 from flambeau.dispatch.operator import operators
 
+ROOT = Path(__file__).parents[2]
 #: kernels without samples of their own: who runs them
 INDIRECT = {
     "move": "the transfers of the device's cases",
@@ -185,8 +190,37 @@ def test_other_runs_of_pytest_neither_see_its_options_nor_load_it(tmp_path):
 
 
 def test_the_documentation_names_every_category():
-    text = (Path(__file__).parents[2] / "docs/conformance.md").read_text()
+    text = (ROOT / "docs/conformance.md").read_text()
     suite = Suite("cpu")
     titles = {each.category for each in suite.cases()}
     unnamed = {each for each in titles if each not in text and not each.startswith("error: ")}
     assert unnamed == set()
+
+
+@pytest.mark.packaging
+def test_wheels_are_enough(tmp_path):
+    """The core's wheel and a plug-in beside it, in an environment that knows nothing of this repository."""
+    shutil.copytree(
+        ROOT / "core", tmp_path / "core", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+    )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, tmp_path / "core"], check=True)
+    (wheel,) = tmp_path.glob("flambeau-*.whl")
+    venv.create(tmp_path / "fresh", with_pip=False)
+    python = tmp_path / "fresh" / "bin" / "python"
+    subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], check=True)
+    (site,) = (tmp_path / "fresh").glob("lib/python*/site-packages")
+    # NumPy, pluggy and pytest are this environment's.
+    others = {str(Path(each.__file__).parents[1]) for each in (numpy, pluggy, pytest)}
+    (site / "others.pth").write_text("\n".join(others))
+    path, empty = wick(tmp_path, "lame", "pass")
+    done = subprocess.run(
+        [python, "-m", "pytest", "--pyargs", "flambeau.conformance", "--device=lame"],
+        cwd=empty, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "flambeau conformance of lame (lame 1.0)" in done.stdout
+    assert "37 operators with 192 kernels, 192 of them run" in done.stdout
+    where = "import flambeau, pytest_flambeau; print(flambeau.__file__, pytest_flambeau.__file__)"
+    files = subprocess.run([python, "-c", where], cwd=empty, capture_output=True, text=True).stdout.split()
+    assert len(files) == 2 and all(each.startswith(str(site)) for each in files), files
