@@ -16,7 +16,8 @@ from flambeau_cpu._kernels import ffi, lib
 
 MEGABYTE = 1 << 20
 #: AddressSanitizer keeps freed memory for a while, and maps more than any limit allows.
-not_sanitized = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="measures the process' memory")
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+not_sanitized = pytest.mark.skipif(SANITIZED, reason="measures the process' memory")
 
 
 def script(code):
@@ -166,6 +167,17 @@ def test_kernels_that_run_out_of_memory_say_so_and_go_on():
         print(refused > 20)
         """
     ) == ["True"]
+
+
+@pytest.mark.skipif(not SANITIZED, reason="only kernels built with AddressSanitizer notice")
+@pytest.mark.parametrize("elements", [100, 10_000])
+def test_the_sanitizer_sees_one_element_too_many(elements):
+    code = (
+        "import flambeau as torch; from flambeau.geometry import contiguous; from flambeau.tensor import make;"
+        f"x = torch.zeros({elements}); make(x.key, contiguous(({elements + 1},)), x.memory).sum()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode and "ERROR: AddressSanitizer" in done.stderr and "in sum_f32" in done.stderr
 
 
 def test_threads_allocate_side_by_side():
