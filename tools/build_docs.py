@@ -20,13 +20,14 @@ import flambeau.nn
 import flambeau.nn.functional
 import flambeau.nn.init
 import flambeau.optim
+import flambeau.sparse
 import flambeau.streams
 import flambeau.utils.data
 from flambeau import backend
 
 NAMESPACES: list[ModuleType] = [
     flambeau, flambeau.accelerator, flambeau.autograd, flambeau.backends, flambeau.nn, flambeau.nn.functional,
-    flambeau.nn.init, flambeau.optim, flambeau.streams, flambeau.utils.data, backend,
+    flambeau.nn.init, flambeau.optim, flambeau.sparse, flambeau.streams, flambeau.utils.data, backend,
 ]  # fmt: skip
 
 

@@ -245,11 +245,33 @@ def test_dense_kernels_never_see_sparse_operands():
             call()
 
 
-def test_without_the_plug_in():
-    code = """
+ABSENT = """
         from importlib import metadata
         read = metadata.entry_points
         metadata.entry_points = lambda **of: [each for each in read(**of) if "sparse" not in each.value]
+"""
+BROKEN = """
+        import sys
+        sys.modules["flambeau_sparse.plugin"] = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (ABSENT, ""),
+        (
+            BROKEN,
+            "The plug-in flambeau-sparse is broken: "
+            "ModuleNotFoundError: import of flambeau_sparse.plugin halted; None in sys.modules\n",
+        ),
+    ],
+    ids=["absent", "broken"],
+)
+def test_without_the_plug_in(how, reason):
+    code = (
+        how
+        + """
         import flambeau as torch
         torch.ones(2)
         try:
@@ -257,9 +279,11 @@ def test_without_the_plug_in():
         except RuntimeError as error:
             print(error)
     """
+    )
     said = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     ).stdout
     assert said == (
-        "No installed plug-in provides the layout sparse_coo on cpu.\nInstall the one that does: pip install flambeau-sparse\n"
+        f"No installed plug-in provides the layout sparse_coo on cpu.\n{reason}"
+        "Install the one that does: pip install flambeau-sparse\n"
     )
