@@ -106,8 +106,10 @@ class Report:
                 )
                 yield f"{operator:{width}} " + " ".join(f"{each:>4}" for each in marks) + f"{total:>8}"
             yield "+ proven   F failed   - declined   ! never ran   ~ in part: other kernels are missing   o the core refuses it"
+        by_status["failed"] = [each for each in by_status["failed"] if each not in with_kernels]
         for status, what in (
-            ("composite", "composites, proven on this device"), ("missing", "missing"), ("view", "views, which need no kernel"),
+            ("failed", "composites that fail"), ("composite", "composites, proven on this device"), ("missing", "missing"),
+            ("view", "views, which need no kernel"),
         ):  # fmt: skip
             if by_status[status]:
                 yield f"{len(by_status[status])} {what}:"

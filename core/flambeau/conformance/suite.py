@@ -49,7 +49,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         status: ``passed``; ``failed``; ``missing``: it needs a kernel that the device lacks; ``declined``: no
-            kernel under test served it; ``unreachable``: the core refuses such a call on any device.
+            kernel under test served it; ``unreachable``: the core refuses such a call on any device,
+            or there is no such gradient.
         detail: what was expected, what came, what it probably means; or what is missing, or who served instead.
         served: the kernels under test that ran: pairs of operator and dtype.
     """

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compare import Fault, equal
-from ..operands import Operand, read
-from ..samples import VALUES, Sample
+from ..compare import Fault
+from ..operands import read
+from ..samples import VALUES
 from ..subject import Subject, operands_in
 from .category import Category, compared, said
-from .gradients import differentiable, gradients, weights
+from .gradients import by_differences, differentiable
 
 __all__ = ["LAYOUT_CATEGORIES"]
 
@@ -96,35 +96,4 @@ def _(subject: Subject) -> None:
     lambda subject: subject.precise and differentiable(subject),
 )
 def _(subject: Subject) -> None:
-    for sample in subject.about(most=3):
-        floating = [each for each in operands_in(sample.args) if each.dtype.is_floating_point]
-        for number, mine in enumerate(gradients(subject, sample, subject.device, 1)):
-            if mine is None:
-                continue
-            operand = floating[number]
-            # A sparse tensor's gradient is that of the elements which it holds.
-            held = operand.values != 0 if operand.sparse else np.ones(operand.values.shape, bool)
-            try:
-                wanted = np.where(held, _differences(subject, sample, operand), 0)
-                equal(np.where(held, read(mine), 0), wanted, 1e-6)
-            except Fault as fault:
-                raise said(sample, fault) from None
-
-
-def _differences(subject: Subject, sample: Sample, operand: Operand) -> Any:
-    """The gradient in one operand, by the reference's values alone: its formulas may be for the layout only."""
-
-    def total(values: Any) -> float:
-        moved = operand._replace(values=values)
-        args = tuple(moved if each is operand else each for each in sample.args)
-        results = subject.compute(Sample(sample.about, args, sample.kwargs))[: 1 if subject.writes else None]
-        seeds = weights([each.values.shape for each in results], 0)
-        return float(sum((each.values * seed).sum() for each, seed in zip(results, seeds, strict=True)))
-
-    step = 1e-5
-    found = np.zeros(operand.values.shape)
-    for at in np.ndindex(found.shape):
-        shift = np.zeros(found.shape)
-        shift[at] = step
-        found[at] = (total(operand.values + shift) - total(operand.values - shift)) / (2 * step)
-    return found
+    by_differences(subject)

@@ -31,17 +31,12 @@ def _written(subject: Subject, sample: Sample, how: str) -> None:
     if result is not target or target.memory is not memory:
         raise said(sample, Fault("the target itself, written in its own memory", "another tensor or other memory"))
     _compared_in(subject, sample, target, wanted)
-    mine = np.zeros(before.shape, bool)
-    base = whole.geometry.numel - target.geometry.span - 3 if whole is not target else 0
-    np.lib.stride_tricks.as_strided(mine.reshape(-1)[max(base, 0) :], target.geometry.shape, target.geometry.strides)[
-        ...
-    ] = True
-    same = (
-        (read(whole) == before) | (np.isnan(before) & np.isnan(read(whole)))
-        if before.dtype.kind in "fc"
-        else read(whole) == before
-    )
-    if not (same | mine).all():
+    written = np.zeros(before.shape, bool).reshape(-1)
+    geometry = target.geometry
+    np.lib.stride_tricks.as_strided(written[target.offset :], geometry.shape, geometry.strides)[...] = True
+    after = read(whole)
+    kept = (after == before) | ((after != after) & (before != before))  # NaN stays NaN
+    if not (kept.reshape(-1) | written).all():
         raise said(sample, Fault("elements between those of the view to stay", "one of them written"))
 
 
