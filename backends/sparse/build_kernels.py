@@ -16,8 +16,8 @@ FLAGS = ["-std=gnu11", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math
 SANITIZE = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1"]  # the last -O wins
 #: C types by dtype; kernels are compiled for each.
 TYPES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
-    "float32": "float", "float64": "double",
+    "bool": "_Bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "float32": "float", "float64": "double", "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
 
 INTERFACE = """

@@ -218,17 +218,17 @@ def sspaddmm(self: Tensor, matrix: Tensor, dense: Any, beta: float, alpha: float
 
 KERNELS = {
     "add": Kernel(add, native.DTYPES),
-    "sub": Kernel(sub, native.DTYPES),
-    "add_scaled": Kernel(add_scaled, native.DTYPES),
+    "sub": Kernel(sub, native.NUMBERS),
+    "add_scaled": Kernel(add_scaled, native.NUMBERS),
     "eq": _comparison("eq"),
     "ne": _comparison("ne"),
     "mul": Kernel(mul, native.DTYPES),
-    "div": Kernel(div, [each for each in native.DTYPES if each.is_floating_point]),  # others come converted
-    "pow": Kernel(power, native.DTYPES),
-    "neg": Kernel(lambda self, out=None: _stored(_negative(self), out), native.DTYPES),
-    "abs": Kernel(lambda self, out=None: _mapped(self, lambda values: values.abs(), out), native.DTYPES),
-    "sign": Kernel(lambda self, out=None: _mapped(self, lambda values: values.sign(), out), native.DTYPES),
-    "sparse_product": Kernel(product, native.DTYPES),
-    "sampled_product": Kernel(sampled_product, native.DTYPES),
-    "sspaddmm": Kernel(sspaddmm, native.DTYPES),
+    "div": Kernel(div, [each for each in native.REAL if each.is_floating_point]),  # others come converted
+    "pow": Kernel(power, native.REAL),
+    "neg": Kernel(lambda self, out=None: _stored(_negative(self), out), native.NUMBERS),
+    "abs": Kernel(lambda self, out=None: _mapped(self, lambda values: values.abs(), out), native.REAL),
+    "sign": Kernel(lambda self, out=None: _mapped(self, lambda values: values.sign(), out), native.REAL),
+    "sparse_product": Kernel(product, native.NUMBERS),
+    "sampled_product": Kernel(sampled_product, native.NUMBERS),
+    "sspaddmm": Kernel(sspaddmm, native.NUMBERS),
 }

@@ -6,20 +6,48 @@ from typing import Any, Final
 
 import numpy as np
 
-from flambeau.backend import AllocationError, BoundsError, float32, float64, int8, int16, int32, int64, uint8
+from flambeau.backend import (
+    AllocationError,
+    BoundsError,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
 
 from ._kernels import ffi, lib
 
-__all__ = ["DTYPES", "find", "order", "places", "runs", "sampled", "scatter", "sorted_product", "sum_runs"]
+__all__ = [
+    "DTYPES",
+    "NUMBERS",
+    "REAL",
+    "find",
+    "order",
+    "places",
+    "runs",
+    "sampled",
+    "scatter",
+    "sorted_product",
+    "sum_runs",
+]
 
 Array = np.ndarray[Any, Any]
 
 #: C type of each element type that kernels are compiled for.
 _C_TYPES: Final = {
-    uint8: "uint8_t", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t", float32: "float",
-    float64: "double",
+    bool_: "_Bool", uint8: "uint8_t", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t",
+    float32: "float", float64: "double", complex64: "float _Complex", complex128: "double _Complex",
 }  # fmt: skip
 DTYPES: Final = tuple(_C_TYPES)
+#: Those that can be subtracted, and those that have an order.
+NUMBERS: Final = DTYPES[1:]
+REAL: Final = NUMBERS[:-2]
 _NAMES: Final = {np.dtype(each.numpy): each.name for each in DTYPES}
 _ARRAYS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name}[]") for each, name in _C_TYPES.items()}
 _POINTERS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name} *") for each, name in _C_TYPES.items()}

@@ -277,3 +277,13 @@ def test_converted_when_asked():
     assert str(caught.value).endswith(
         "fallback('cpu') does not help: the result is dense, and is to be written where a sparse_coo tensor takes part."
     )
+
+
+def test_bool_and_complex():
+    x = torch.sparse_coo_tensor([[0, 0, 2]], [True, True, False], (3,))
+    assert x.dtype is torch.bool and x.to_dense().tolist() == [True, False, False]
+    assert x.coalesce()._values().tolist() == [True, False] and x.sum().item() == 2
+    z = torch.sparse_coo_tensor([[0, 0], [1, 1]], [1 + 2j, 3 - 1j], (2, 2))
+    assert z.dtype is torch.complex64 and z.to_dense().tolist() == [[0, 4 + 1j], [0, 0]]
+    assert (z @ torch.eye(2, dtype=torch.complex64) - z).tolist() == [[0, 0], [0, 0]]
+    assert (z * z).to_dense().tolist() == [[0, 15 + 8j], [0, 0]]

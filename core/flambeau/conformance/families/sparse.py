@@ -78,7 +78,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
 
 @samples("cast (sparse_coo)")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    whole = Operand(np.abs(draw.sparse(3, 5).values), draw.dtype, sparse=True)
+    whole = draw.of(np.abs(draw.sparse(3, 5).values))._replace(sparse=True)
     for target in (complex64, complex128) if draw.dtype.is_complex else (int64, float32, float64):
         if target is not draw.dtype:
             yield "coalesced", whole, target
