@@ -78,6 +78,7 @@ def run(script, **environment):
     ).stdout  # fmt: skip
 
 
+@pytest.mark.timing
 def test_a_killed_build_delays_nobody(own_cache, tmp_path, monkeypatch):
     slow = tmp_path / "slow-c++"
     slow.write_text('#!/bin/sh\ntouch "$STARTED"\n[ -n "$SLOW" ] && sleep 30\nexec g++ "$@"\n')
