@@ -16,7 +16,7 @@ def _nothing(draw: Draw, *shape: int) -> Operand:
     return Operand(draw.of(np.zeros(shape)).values, draw.dtype, sparse=True)
 
 
-@samples("sparse_tensor")
+@samples("sparse_tensor", "sparse_tensor (sparse_coo)")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw(4), draw.places([[0, 2, 1, 0], [3, 0, 4, 1]]), (3, 5), False
     yield draw(2, 3), draw.places([[1, 0]]), (4, 3), False
