@@ -23,7 +23,11 @@ _ERROR: Final = re.compile(
 )
 #: What one compiler needs; fewer run side by side where there is less.
 _MEMORY_OF_A_COMPILER: Final = 700 << 20
-_BINDER: Final = re.compile(r"pybind11|\bpy::")
+#: What else to do, if the compiler's words are like this.
+_HINTS: Final = {
+    r"pybind11|\bpy::": "If it is a part of pybind11 that flambeau's own binder lacks: pass use_pybind11=True.",
+    r"Python\.h": "Install Python's headers (Debian, Ubuntu: apt-get install python3-dev; Fedora: dnf install python3-devel).",
+}
 _MOST_LINES: Final = 12
 
 
@@ -142,9 +146,7 @@ def _check(job: Job, workspace: Path, done: Sequence[tuple[list[str], int, str]]
     if len(starts) > 1:
         shown = lines[starts[0] : min(starts[1], starts[0] + _MOST_LINES)]
         shown += [lines[i] for i in starts[1:4]]
-    hint = ""
-    if any(_BINDER.search(line) for line in shown) and "-DFLAMBEAU_PYBIND11" not in job.cflags:
-        hint = "\nIf it is a part of pybind11 that flambeau's own binder lacks: pass use_pybind11=True."
+    hint = "".join(f"\n{text}" for sign, text in _HINTS.items() if any(re.search(sign, line) for line in shown))
     raise CompileError(
         "\n".join(shown) + f"\nBuilding the extension {job.name!r} failed.{hint}\n"
         f"Whole output: {log}\nRun again: cd {shlex.quote(str(workspace))} && {shlex.join(command)}"

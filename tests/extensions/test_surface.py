@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import inspect
 import re
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -191,6 +194,23 @@ def test_backward_from_cpp(cpp):
     assert grad.tolist() == [2.0, 4.0] and x.grad is grad and not detached.requires_grad
 
 
+def test_recording_is_turned_off_for_a_block(cpp):
+    x = flambeau.ones(2, requires_grad=True)
+    assert not cpp.without_history(x).requires_grad and flambeau.is_grad_enabled() and (x * 2).requires_grad
+
+
+def test_tensors_in_static_variables_outlive_the_interpreter_quietly(cpp):
+    script = f"""
+        import importlib.util, flambeau
+        spec = importlib.util.spec_from_file_location("surface", {cpp.__file__!r})
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.keep(flambeau.ones(3))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_python_errors_can_be_caught_in_cpp(cpp):
     assert cpp.caught(flambeau.ones(3)).startswith("ShapeError: mm: mat1 and mat2")
 
@@ -237,6 +257,8 @@ def test_kinds_of_arguments(cpp, x):
         with pytest.raises(TypeError) as caught:
             cpp.kinds(**wrong)
         assert str(caught.value) == expected
+    with pytest.raises(TypeError, match=r"^kinds\(\): argument 'a' must be int"):  # the first of two
+        cpp.kinds("x", "y")
     with pytest.raises(OverflowError, match="the number 4294967296 does not fit into 32 signed bits"):
         cpp.kinds(1 << 32)
     for number in (-1, 256):

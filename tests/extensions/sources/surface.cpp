@@ -171,6 +171,14 @@ std::vector<Tensor> gradient(Tensor x) {
   return {x.grad(), x.detach()};
 }
 
+Tensor without_history(const Tensor& x) {
+  at::NoGradGuard guard;
+  return x * 2;
+}
+
+at::Tensor kept;  // lives longer than the interpreter
+void keep(at::Tensor x) { kept = x; }
+
 // -- errors ----------------------------------------------------------------------
 
 std::string caught(const Tensor& x) {
@@ -257,6 +265,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("without_gil", &without_gil);
   m.def("operator_without_gil", &operator_without_gil);
   m.def("gradient", &gradient);
+  m.def("without_history", &without_history);
+  m.def("keep", &keep);
   m.def("caught", &caught);
   m.def("failing", &failing);
   m.def("kinds", &kinds, "All kinds of arguments.", py::arg("a"), py::arg("b") = 0.5, py::arg("c") = true,

@@ -110,7 +110,13 @@ class Extras {
   }
   FLAMBEAU_COLD void take(const char* text) { function_.about = text; }
   FLAMBEAU_COLD void take(const std::string& text) { function_.about = text; }
-  FLAMBEAU_COLD void take(call_guard<gil_scoped_release>) { function_.release_gil = true; }
+  FLAMBEAU_COLD void take(call_guard<gil_scoped_release>) {
+    if (function_.holds_objects) {
+      throw flambeau::Error(function_.name + "(): a function that is called without the GIL must not copy or drop tensors.\n"
+                            "Take them by const reference and return none, or release the lock inside of the function.");
+    }
+    function_.release_gil = true;
+  }
 
  private:
   flambeau::Parameter& parameter() {

@@ -98,10 +98,12 @@ class Type {
 
   ScalarType scalarType() const { return type_; }
   Device device() const { return device_; }
+  DeviceType backend() const { return device_.type(); }
   bool is_cuda() const { return device_.is_cuda(); }
   bool is_sparse() const { return false; }
   const char* toString() const { return name_.c_str(); }
   Type& toScalarType(ScalarType type) const { return get(type, device_); }
+  Type& toBackend(DeviceType device) const { return get(type_, Device(device)); }
   TensorOptions options() const { return TensorOptions(type_).device(device_); }
   bool operator==(const Type& other) const { return this == &other; }
   bool operator!=(const Type& other) const { return this != &other; }
@@ -156,6 +158,25 @@ inline Tensor Tensor::to(const Device& device, bool non_blocking, bool copy) con
 inline Tensor Tensor::to(const Device& device, ScalarType type, bool non_blocking, bool copy) const {
   return to(TensorOptions(type).device(device), non_blocking, copy);
 }
+
+// Turns recording of history on or off until the end of a block.
+class AutoGradMode {
+ public:
+  explicit AutoGradMode(bool enabled) : before_(call("is_grad_enabled", nullptr).get() == Py_True) { set(enabled); }
+  ~AutoGradMode() { set(before_); }
+  AutoGradMode(const AutoGradMode&) = delete;
+  AutoGradMode& operator=(const AutoGradMode&) = delete;
+
+ private:
+  static flambeau::Object call(const char* name, const char* format, PyObject* argument = nullptr) {
+    return flambeau::checked(PyObject_CallMethod(flambeau::Runtime::get().torch.get(), name, format, argument));
+  }
+  static void set(bool enabled) { call("set_grad_enabled", "O", enabled ? Py_True : Py_False); }
+  bool before_;
+};
+struct NoGradGuard : AutoGradMode {
+  NoGradGuard() : AutoGradMode(false) {}
+};
 
 // ---------------------------------------------------------------- operators between tensors and numbers
 

@@ -33,6 +33,7 @@ struct Function {
   std::vector<Parameter> parameters;
   std::string (*result)() = nullptr;
   bool release_gil = false;
+  bool holds_objects = false;  // a parameter or the result is a tensor or another Python object, by value
   std::shared_ptr<void> target;
   PyObject* (*invoke)(Function&, PyObject* const*) = nullptr;
   std::unique_ptr<Function> next;
@@ -179,13 +180,24 @@ struct Loaded {
 };
 
 template <typename A>
-auto passed(Loaded<A>&& loaded) -> decltype(Loaded<A>::Reader::get(loaded.value)) {
+auto passed(Loaded<A>& loaded) -> decltype(Loaded<A>::Reader::get(loaded.value)) {
   return Loaded<A>::Reader::get(loaded.value);
 }
 
-// Whether a function may run without the GIL: it must neither copy nor drop a tensor.
-template <typename A>
-struct KeepsReferences : std::integral_constant<bool, !std::is_same<A, at::Tensor>::value> {};
+// Whether copying or dropping a value touches reference counts, which only the holder of the GIL may do.
+template <typename T>
+struct HoldsObjects : std::false_type {};
+template <>
+struct HoldsObjects<at::Tensor> : std::true_type {};
+template <>
+struct HoldsObjects<Object> : std::true_type {};
+template <typename... T>
+struct AnyHoldsObjects : std::false_type {};
+template <typename First, typename... Others>
+struct AnyHoldsObjects<First, Others...>
+    : std::integral_constant<bool, HoldsObjects<First>::value || AnyHoldsObjects<Others...>::value> {};
+template <template <typename...> class Container, typename... T>
+struct HoldsObjects<Container<T...>> : AnyHoldsObjects<T...> {};
 
 template <typename R>
 struct Returned {
@@ -221,7 +233,8 @@ struct Invoker {
   static PyObject* run(Function& function, PyObject* const* values, Indices<I...>) {
     (void)values;
     Target& target = *static_cast<Target*>(function.target.get());
-    return Returned<R>::call(target, function.release_gil, passed<A>(Loaded<A>(I, values[I]))...);
+    std::tuple<Loaded<A>...> loaded{Loaded<A>(I, values[I])...};  // from left to right
+    return Returned<R>::call(target, function.release_gil, passed(std::get<I>(loaded))...);
   }
   static PyObject* invoke(Function& function, PyObject* const* values) {
     return run(function, values, typename Count<sizeof...(A)>::Type());
@@ -237,6 +250,7 @@ FLAMBEAU_COLD std::unique_ptr<Function> make_function(const char* name, Target t
   function->target = std::make_shared<Target>(std::move(target));
   function->invoke = Invoker<Target, R, A...>::invoke;
   function->result = Returned<R>::name;
+  function->holds_objects = AnyHoldsObjects<R, A...>::value;
   function->parameters = {Parameter{"", Caster<Plain<A>>::name, Object()}...};
   for (size_t i = 0; i < sizeof...(A); ++i) function->parameters[i].name = "arg" + std::to_string(i);
   return function;

@@ -36,7 +36,10 @@ class Object {
     std::swap(p_, other.p_);
     return *this;
   }
-  ~Object() { Py_XDECREF(p_); }
+  // Variables with static storage outlive the interpreter, and with it their objects.
+  ~Object() {
+    if (p_ && Py_IsInitialized()) Py_DECREF(p_);
+  }
 
   PyObject* get() const noexcept { return p_; }
   PyObject* release() noexcept {
