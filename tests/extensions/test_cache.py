@@ -15,11 +15,14 @@ import pytest
 import flambeau
 from flambeau.utils.cpp_extension import load, load_inline
 
+#: Without flambeau's headers, which take most of the time of a small build.
 VALUE = """
-#include <torch/extension.h>
+#include <Python.h>
 #include "value.h"
-int value() { return VALUE; }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("value", &value); }
+static PyObject *value(PyObject *, PyObject *) { return PyLong_FromLong(VALUE); }
+static PyMethodDef methods[] = {{"value", value, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "value", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_value() { return PyModule_Create(&module); }
 """
 
 
@@ -47,7 +50,7 @@ def test_edits_are_seen_in_the_same_process_and_nothing_else_compiles(tmp_path, 
 
     (tmp_path / "value.h").write_text("#define VALUE 2\n")  # the same size, at nearly the same time
     assert value() == 2 and counted() == 2
-    (tmp_path / "value.cpp").write_text(VALUE.replace("VALUE;", "VALUE + 1;"))
+    (tmp_path / "value.cpp").write_text(VALUE.replace("(VALUE)", "(VALUE + 1)"))
     assert value() == 3 and counted() == 3
     os.utime(tmp_path / "value.h")  # touched, with the same contents
     assert value() == 3 and counted() == 3
@@ -109,14 +112,15 @@ def test_a_killed_build_delays_nobody(own_cache, tmp_path, monkeypatch):
             os.killpg(process.pid, signal.SIGKILL)  # the compiler that it left
 
 
-def test_processes_that_race_compile_once(own_cache, counted):
-    script = """
-        import sys, time
-        from flambeau.utils.cpp_extension import load_inline
+def test_processes_that_race_compile_once(own_cache, counted, tmp_path):
+    source, header = tmp_path / "value.cpp", tmp_path / "value.h"
+    source.write_text(VALUE)
+    script = f"""
+        import sys
+        from flambeau.utils.cpp_extension import load
         print("ready", flush=True)
-        for round in sys.stdin:
-            module = load_inline("raced", f"int value() {{ return {round}; }}", functions=["value"], extra_cflags=["-O0"])
-            print(module.value(), flush=True)
+        for _ in sys.stdin:
+            print(load("value", {str(source)!r}).value(), flush=True)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -124,8 +128,9 @@ def test_processes_that_race_compile_once(own_cache, counted):
         for each in processes:
             assert each.stdout.readline() == "ready\n"
         for round in range(3):
+            header.write_text(f"#define VALUE {round}\n")
             for each in processes:
-                each.stdin.write(f"{round}\n")
+                each.stdin.write("go\n")
                 each.stdin.flush()
             assert [each.stdout.readline() for each in processes] == [f"{round}\n"] * 4
             assert counted() == round + 1

@@ -17,7 +17,6 @@ import pytest
 import setuptools
 
 import flambeau
-import flambeau_cpu
 from flambeau.utils import cpp_extension, elsewhere
 from flambeau.utils.cpp_extension import BuildExtension, CppExtension, CUDAExtension
 
@@ -50,12 +49,12 @@ def test_a_wheel_built_in_isolation_works_in_a_fresh_environment(tmp_path):
     venv.create(fresh, with_pip=False)
     python = fresh / "bin" / "python"
     run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel, *wheels.glob("flambeau-*.whl"))
-    # Its NumPy and kernels are those of this environment.
+    # Its NumPy and plug-ins are those of this environment.
     (site,) = fresh.glob("lib/python*/site-packages")
-    found = [numpy.__file__, flambeau_cpu.__file__]
-    places = {str(Path(each).parents[1]) for each in found} | {
-        str(metadata.distribution("flambeau-cpu").locate_file(""))
-    }
+    places = {str(Path(numpy.__file__).parents[1])}
+    for each in metadata.entry_points(group="flambeau.backends"):
+        module = importlib.util.find_spec(each.module.partition(".")[0])
+        places |= {str(Path(module.origin).parents[1]), str(each.dist.locate_file(""))}
     (site / "others.pth").write_text("\n".join(places))
     script = f"""
         import gated, flambeau

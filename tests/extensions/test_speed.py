@@ -50,7 +50,7 @@ BUILDS = {
 def test_cold_builds(own_cache, compiler, what):
     limit, build = BUILDS[what]
     load_inline("first", "int f() { return 1; }", functions=["f"], extra_cflags=["-O0"])  # files are in memory now
-    assert min(cost(build, number) for number in range(2)) <= limit
+    assert any(cost(build, number) <= limit for number in range(3))
 
 
 def test_a_cached_load_takes_milliseconds_and_no_other_program(own_cache):
