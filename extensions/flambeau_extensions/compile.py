@@ -16,7 +16,7 @@ from flambeau.errors import FlambeauError
 
 from . import toolchain
 
-__all__ = ["CompileError", "Job", "build_library", "dependencies_of"]
+__all__ = ["CompileError", "Job", "build_library", "dependencies_of", "linked_files"]
 
 _ERROR: Final = re.compile(
     r"^.+?(:\d+(:\d+)?|\(\d+\)): (fatal )?error[:\s].*|^.*(undefined reference|cannot find -l|ld: ).*"
@@ -61,7 +61,7 @@ class Job:
             compiler = toolchain.nvcc()
             known = subprocess.run([compiler, "--list-gpu-arch"], capture_output=True, text=True, check=True)
             listed = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
-            chosen = toolchain.cuda_architectures(listed, sorted(known.stdout.split(), key=len_then_text, reverse=True))
+            chosen = toolchain.cuda_architectures(listed, known.stdout.split())
             own = any(each.startswith(("-gencode", "--gpu", "-arch")) for each in self.cuda_cflags)
             host = [each for each in toolchain.platform_flags("C++") if not each.startswith(("-I", "-std", "-O"))]
             python = [each for each in toolchain.platform_flags("C") if each.startswith("-I")]
@@ -78,11 +78,6 @@ class Job:
         compiler = toolchain.compiler_for("C" if all(map(_is_c, self.sources)) else "C++")
         cuda = [f"-L{toolchain.cuda_home()}/lib64", "-lcudart_static", "-ldl", "-lrt", "-lpthread"] if self.cuda else []
         return [*compiler, *toolchain.link_flags(), *objects, "-o", library, *self.ldflags, *cuda]
-
-
-def len_then_text(text: str) -> tuple[int, str]:
-    """Orders compute_75 before compute_100."""
-    return len(text), text
 
 
 def _is_c(source: str) -> bool:
@@ -151,6 +146,16 @@ def _check(job: Job, workspace: Path, done: Sequence[tuple[list[str], int, str]]
         "\n".join(shown) + f"\nBuilding the extension {job.name!r} failed.{hint}\n"
         f"Whole output: {log}\nRun again: cd {shlex.quote(str(workspace))} && {shlex.join(command)}"
     )
+
+
+def linked_files(ldflags: Sequence[str]) -> set[str]:
+    """The user's libraries and objects that flags of the linker name: paths, and ``-l`` in the folders of ``-L``."""
+    folders = [flag[2:] for flag in ldflags if flag.startswith("-L")]
+    names = [
+        f"lib{flag[2:]}{suffix}" for flag in ldflags if flag.startswith("-l") for suffix in (".so", ".a", ".dylib")
+    ]
+    named = [os.path.join(folder, name) for folder in folders for name in names]
+    return {os.path.abspath(path) for path in [*named, *ldflags] if os.path.isfile(path)}
 
 
 def dependencies_of(workspace: Path) -> set[str]:

@@ -25,13 +25,9 @@ from .headers import include_paths, includes_pybind11, pybind11_flags
 
 __all__ = ["load", "load_inline"]
 
-#: Everything outside of the arguments that a build depends on.
-_ENVIRONMENT: Final = (
-    "CXX", "CC", "CUDA_HOME", "CUDA_PATH", "PATH", "TORCH_EXTENSIONS_DIR", "XDG_CACHE_HOME", "TORCH_CUDA_ARCH_LIST",
-    "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH",
-)  # fmt: skip
-#: where, in these, those begin that compilers read themselves; the others only choose the compiler or the folder
-_READ_BY_COMPILERS: Final = 7
+#: Variables that choose the compiler and the cache, and variables that change what a compiler does.
+_CHOOSING: Final = ("CXX", "CC", "CUDA_HOME", "CUDA_PATH", "PATH", "TORCH_EXTENSIONS_DIR", "XDG_CACHE_HOME")
+_CHANGING: Final = ("TORCH_CUDA_ARCH_LIST", "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "LIBRARY_PATH")
 #: Longer than the steps in which file systems tell time, in seconds.
 _CLOCK_TICK: Final = 0.02
 _ABI: Final = (sys.implementation.cache_tag, sys.version, sys.base_prefix, importlib.machinery.EXTENSION_SUFFIXES[0])
@@ -60,7 +56,8 @@ class Request(NamedTuple):
     cuda: bool
     pybind11: bool
     python_module: bool
-    environment: tuple[str | None, ...]
+    choosing: tuple[str | None, ...]
+    changing: tuple[str | None, ...]
 
 
 class _Loaded(NamedTuple):
@@ -185,7 +182,8 @@ def _request(
     return Request(
         name, sources, texts, tuple(cflags or ()),
         tuple(cuda_cflags or ()), tuple(ldflags or ()), tuple(map(os.path.abspath, includes or ())),
-        None if folder is None else os.fspath(folder), cuda, pybind11, python_module, tuple(map(os.environ.get, _ENVIRONMENT)),
+        None if folder is None else os.fspath(folder), cuda, pybind11, python_module,
+        tuple(map(os.environ.get, _CHOOSING)), tuple(map(os.environ.get, _CHANGING)),
     )  # fmt: skip
 
 
@@ -220,7 +218,7 @@ def _key(request: Request) -> str:
         if not found:
             raise FileNotFoundError(f"The source {path} of the extension {request.name!r} cannot be read.")
         contents.append(found)
-    asked = request._replace(folder=None, environment=request.environment[_READ_BY_COMPILERS:])
+    asked = request._replace(folder=None, choosing=())
     compilers = [(command, toolchain.identity(command[0])) for command in _compilers(request)]
     facts = (asked, contents, compilers, _ABI, include_paths())
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
@@ -244,11 +242,12 @@ def _build(request: Request, cache: Cache, key: str, verbose: bool, keep: bool) 
     for name, text in request.texts:
         (workspace / name).write_text(text, encoding="utf-8")
     names = [*request.sources, *(name for name, _ in request.texts)]
-    cflags = [*request.cflags, *(["-include", "torch/extension.h"] if request.texts else [])]
+    given = ["-include", "torch/extension.h"] if request.texts else []
+    cflags = [*request.cflags, *given]
     if request.pybind11 or includes_pybind11([str(workspace / each) for each in names], request.include_paths):
         cflags += pybind11_flags()
     job = compile_.Job(
-        name=request.name, sources=names, cflags=cflags, cuda_cflags=list(request.cuda_cflags),
+        name=request.name, sources=names, cflags=cflags, cuda_cflags=[*request.cuda_cflags, *given],
         ldflags=list(request.ldflags), include_paths=[*request.include_paths, *include_paths()], cuda=request.cuda,
         verbose=verbose,
     )  # fmt: skip
@@ -256,7 +255,7 @@ def _build(request: Request, cache: Cache, key: str, verbose: bool, keep: bool) 
     library = compile_.build_library(job, workspace)
     own: list[Dependency] = []
     system: list[Dependency] = []
-    for path in sorted(compile_.dependencies_of(workspace)):
+    for path in sorted(compile_.dependencies_of(workspace) | compile_.linked_files(request.ldflags)):
         if not path.startswith(f"{workspace}{os.sep}"):
             found = stamp(path)
             settled = found is not None and found[1] < started
@@ -299,6 +298,7 @@ def _import_module(name: str, library: str) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, library)
     spec = importlib.util.spec_from_file_location(name, library, loader=loader)
     assert spec is not None
+    before = sys.modules.get(name)
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
@@ -318,6 +318,9 @@ def _import_module(name: str, library: str) -> ModuleType:
                 name=name, path=library,
             ) from error  # fmt: skip
         raise
+    finally:  # CPython registers such modules; one that is not ours keeps its place
+        if before is not None and all(before is not each.result for each in _loaded.values()):
+            sys.modules[name] = before
     return module
 
 

@@ -111,18 +111,18 @@ def link_flags() -> list[str]:
     return ["-bundle", "-undefined", "dynamic_lookup"] if _MACOS else ["-shared"]
 
 
-def cuda_architectures(listed: str, newest_first: list[str]) -> list[str]:
+def cuda_architectures(listed: str, known: list[str]) -> list[str]:
     """The flags for TORCH_CUDA_ARCH_LIST, such as ``"8.0;9.0+PTX"``; PTX for the oldest architecture if it is empty.
 
     Args:
         listed: architectures divided by semicolons or blanks; ``+PTX`` adds code that newer devices can translate.
-        newest_first: architectures that the compiler knows, as ``compute_80``.
+        known: architectures of the compiler, as ``compute_80``.
 
     Raises:
         RuntimeError: something is not an architecture.
     """
     if not listed.strip():
-        oldest = newest_first[-1]
+        oldest = min(known, key=lambda each: (len(each), each))  # compute_75 is older than compute_100
         return [f"-gencode=arch={oldest},code={oldest}"]
     flags = []
     for each in listed.replace(";", " ").split():

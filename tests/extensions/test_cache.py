@@ -73,6 +73,32 @@ def test_edits_are_seen_in_the_same_process_and_nothing_else_compiles(tmp_path, 
     assert run(script) == "7\n" and counted() == 6
 
 
+def test_a_changed_library_links_again(own_cache, tmp_path, monkeypatch):
+    (tmp_path / "value.cpp").write_text('#include <Python.h>\nextern "C" int f();\n' + VALUE.split("\n", 3)[3])
+
+    def archive(number):
+        (tmp_path / "f.c").write_text(f"int f(void) {{ return {number}; }}\n")
+        for command in (["cc", "-fPIC", "-c", "f.c", "-o", "f.o"], ["ar", "rcs", "libf.a", "f.o"]):
+            subprocess.run(command, cwd=tmp_path, check=True)
+
+    def value():
+        flags = [f"-L{tmp_path}", "-lf"]
+        return load("value", str(tmp_path / "value.cpp"), extra_cflags=["-DVALUE=f()"], extra_ldflags=flags).value()
+
+    archive(1)
+    assert value() == 1
+    archive(2)
+    assert value() == 2
+
+
+def test_a_module_of_that_name_keeps_its_place(own_cache, tmp_path):
+    import json
+
+    (tmp_path / "json.cpp").write_text(VALUE.replace('#include "value.h"', "").replace("PyInit_value", "PyInit_json"))
+    assert load("json", str(tmp_path / "json.cpp"), extra_cflags=["-DVALUE=3"]).value() == 3
+    assert sys.modules["json"] is json
+
+
 def run(script, **environment):
     """What a fresh process prints."""
     return subprocess.run(

@@ -99,7 +99,7 @@ def test_without_nvcc_the_message_says_what_to_install(own_cache, tmp_path, monk
     ("7.5 10.0", ["-gencode=arch=compute_75,code=sm_75", "-gencode=arch=compute_100,code=sm_100"]),
 ])  # fmt: skip
 def test_architectures(listed, expected):
-    assert toolchain.cuda_architectures(listed, ["compute_100", "compute_90", "compute_75"]) == expected
+    assert toolchain.cuda_architectures(listed, ["compute_100", "compute_75", "compute_90"]) == expected
 
 
 def test_a_bad_list_of_architectures_is_named():
