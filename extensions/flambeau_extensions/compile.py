@@ -85,9 +85,15 @@ def _is_c(source: str) -> bool:
 
 
 def workers(jobs: int) -> int:
-    """How many compilers run side by side: MAX_JOBS, else as many as cores and free memory allow."""
+    """How many compilers run side by side: MAX_JOBS, else as many as cores and free memory allow.
+
+    Raises:
+        ValueError: MAX_JOBS is no number.
+    """
     named = os.environ.get("MAX_JOBS")
     if named:
+        if not named.isdigit():
+            raise ValueError(f"MAX_JOBS: expected a number of compilers, got {named!r}.")
         return max(1, min(jobs, int(named)))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:

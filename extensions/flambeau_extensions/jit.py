@@ -98,7 +98,7 @@ def load(
         verbose: print the commands and what they print.
         with_cuda: with CUDA's headers and libraries; by default, if there are ``.cu`` sources.
         is_python_module: if False, only load the library into the process, and return its path.
-        keep_intermediates: keep objects, sources given as text, and the log beside the library.
+        keep_intermediates: keep sources given as text beside the library, and objects in a ``build_directory``.
         use_pybind11: bind with pybind11 (which must be installed) instead of flambeau's own binder; a source that
             includes one of pybind11's headers has it in any case.
 
@@ -265,6 +265,9 @@ def _build(request: Request, cache: Cache, key: str, verbose: bool, keep: bool) 
     record = cache.publish(key, library, own, system, _absent(request, own))
     if not keep:
         shutil.rmtree(workspace)
+    elif request.folder is None:  # nobody looks for objects in the cache, and they are larger than libraries
+        for path in workspace.glob("*.o"):
+            path.unlink()
     evict(default_root(), keep=[record.library])
     return record
 

@@ -18,6 +18,7 @@ CORE = ROOT / "core/flambeau"
 FILES = sorted(CORE.rglob("*.py"))
 PLUG_INS = sorted(path for path in (ROOT / "backends").rglob("flambeau_*/**/*.py") if "build" not in path.parts)
 C_FILES = sorted(path for path in (ROOT / "backends").rglob("flambeau_*/**/*.[ch]") if "build" not in path.parts)
+EXTENSIONS = sorted(path for end in ("py", "h") for path in (ROOT / "extensions/flambeau_extensions").rglob(f"*.{end}"))
 #: module (or package) to its layer; what is not listed stands above all of these
 LAYERS = {
     "errors": 0, "dtype": 1, "device": 1, "layout": 1, "geometry": 2, "key": 2, "tensor": 3, "autograd.grad_mode": 4,
@@ -97,7 +98,7 @@ def test_the_core_holds_no_device_name():
                 pytest.fail(f"{path}:{node.lineno} names a device: {node.value!r}")
 
 
-@pytest.mark.parametrize("path", [*FILES, *PLUG_INS, *C_FILES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*FILES, *PLUG_INS, *C_FILES, *EXTENSIONS], ids=lambda path: path.name)
 def test_files_are_short(path):
     assert len(path.read_text().splitlines()) < 600
 

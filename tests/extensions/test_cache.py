@@ -14,6 +14,7 @@ import pytest
 
 import flambeau
 from flambeau.utils.cpp_extension import load, load_inline
+from flambeau_extensions.compile import workers
 
 #: Without flambeau's headers, which take most of the time of a small build.
 VALUE = """
@@ -238,4 +239,16 @@ def test_objects_and_texts_are_kept_if_wanted(tmp_path, keep):
         "kept", "int f() { return 1; }", functions=["f"], build_directory=tmp_path, keep_intermediates=keep,
         extra_cflags=["-O0"],
     )  # fmt: skip
-    assert (tmp_path / "build" / "main.cpp").exists() is keep and len(list(tmp_path.glob("kept.*.so"))) == 1
+    kept = {path.name for path in tmp_path.glob("build/*")}
+    assert kept == ({"main.cpp", "0-main.o", "0-main.d"} if keep else set())
+    assert len(list(tmp_path.glob("kept.*.so"))) == 1
+
+
+def test_compilers_side_by_side(monkeypatch):
+    monkeypatch.setenv("MAX_JOBS", "3")
+    assert [workers(jobs) for jobs in (1, 2, 8)] == [1, 2, 3]
+    monkeypatch.setenv("MAX_JOBS", "many")
+    with pytest.raises(ValueError, match=r"^MAX_JOBS: expected a number of compilers, got 'many'\.$"):
+        workers(2)
+    monkeypatch.delenv("MAX_JOBS")
+    assert 1 <= workers(1000) <= os.cpu_count() and workers(1) == 1
