@@ -228,6 +228,7 @@ def test_python_errors_can_be_caught_in_cpp(cpp):
     (9, RuntimeError, "^a C\\+\\+ exception that is not a std::exception$"),
     (10, RuntimeError, "^accessor: expected 1 dimensions, got 2\\.$"),
     (11, MemoryError, None),
+    (13, ValueError, "^caf\ufffd$"),
     (12, RuntimeError, r"^50% of 3\n\(at .*surface\.cpp:\d+\)$"),
 ])  # fmt: skip
 def test_errors(cpp, kind, error, message):
@@ -257,6 +258,8 @@ def test_kinds_of_arguments(cpp, x):
         with pytest.raises(TypeError) as caught:
             cpp.kinds(**wrong)
         assert str(caught.value) == expected
+    with pytest.raises(TypeError, match=r"^kinds\(\): argument 'a' must be int, got str: '\u00e9+"):
+        cpp.kinds("\u00e9" * 100)
     with pytest.raises(TypeError, match=r"^kinds\(\): argument 'a' must be int"):  # the first of two
         cpp.kinds("x", "y")
     with pytest.raises(OverflowError, match="the number 4294967296 does not fit into 32 signed bits"):

@@ -206,6 +206,7 @@ void failing(int kind) {
     case 10: at::ones({2, 2}).accessor<float, 1>();
     case 11: throw std::bad_alloc();
     case 12: TORCH_CHECK(false, "50% of ", 3);
+    case 13: throw std::invalid_argument("caf\xe9");
   }
 }
 

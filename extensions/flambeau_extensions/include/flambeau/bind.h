@@ -16,7 +16,7 @@ using gil_scoped_acquire = flambeau::HoldGil;
 
 #define FLAMBEAU_EXCEPTION(name, base)  \
   struct name : flambeau::PythonError { \
-    explicit name(const std::string& message) : PythonError((PyErr_SetString(base, message.c_str()), PythonError())) {} \
+    explicit name(const std::string& message) : PythonError((flambeau::set_error(base, message), PythonError())) {} \
   };
 FLAMBEAU_EXCEPTION(value_error, PyExc_ValueError)
 FLAMBEAU_EXCEPTION(type_error, PyExc_TypeError)

@@ -126,7 +126,7 @@ struct Function {
       for (Function* each = first; each; each = each->next.get()) {
         problems += (each == first ? "Signature: " : "       or: ") + each->signature() + (each->next ? "\n" : "");
       }
-      PyErr_SetString(PyExc_TypeError, problems.c_str());
+      set_error(PyExc_TypeError, problems);
     } catch (...) {
       set_python_error();
     }

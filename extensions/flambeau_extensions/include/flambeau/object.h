@@ -61,6 +61,12 @@ FLAMBEAU_COLD inline std::string text_of(PyObject* object) {
   return "?";
 }
 
+// Sets a Python error.  Texts of C++ may hold anything; what is not UTF-8 is replaced.
+FLAMBEAU_COLD inline void set_error(PyObject* type, const std::string& message) {
+  Object text(PyUnicode_DecodeUTF8(message.data(), Py_ssize_t(message.size()), "replace"));
+  if (text) PyErr_SetObject(type, text.get());
+}
+
 // The message of an error, and where in the sources it was raised.
 class Error : public std::exception {
  public:
@@ -114,17 +120,17 @@ FLAMBEAU_COLD inline void set_python_error() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::out_of_range& error) {
-    PyErr_SetString(PyExc_IndexError, error.what());
+    set_error(PyExc_IndexError, error.what());
   } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    set_error(PyExc_ValueError, error.what());
   } catch (const std::domain_error& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    set_error(PyExc_ValueError, error.what());
   } catch (const std::length_error& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    set_error(PyExc_ValueError, error.what());
   } catch (const std::overflow_error& error) {
-    PyErr_SetString(PyExc_OverflowError, error.what());
+    set_error(PyExc_OverflowError, error.what());
   } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    set_error(PyExc_RuntimeError, error.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "a C++ exception that is not a std::exception");
   }
