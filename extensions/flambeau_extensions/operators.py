@@ -62,7 +62,7 @@ _RESULTS: Final = {
 }  # fmt: skip
 #: Keyword arguments of every factory; C++ passes them as one TensorOptions.
 _OPTIONS: Final = ("dtype", "device", "requires_grad")
-_LEFT_OUT: Final = {"out", "layout", "pin_memory", "generator", "memory_format", "axis", *_OPTIONS}
+_LEFT_OUT: Final = {"out", "layout", "pin_memory", "generator", "memory_format", "axis"}
 #: Factories, which take no tensor, or only the shape of one.
 _FACTORIES: Final = (
     "empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye",
@@ -175,9 +175,11 @@ def _variants(name: str, where: str, function: Callable[..., Any]) -> Iterator[_
     elif name in OVERLOADS:
         signatures = [_parsed(each) for each in OVERLOADS[name]]
     for signature in signatures:
-        parameters = [each for each in map(_parameter, signature.parameters.values()) if each is not None]
         kinds = {each.kind for each in signature.parameters.values()}
         options = set(_OPTIONS) <= signature.parameters.keys() or inspect.Parameter.VAR_KEYWORD in kinds
+        left_out = _LEFT_OUT.union(_OPTIONS if options else ())
+        shown = [each for name, each in signature.parameters.items() if name not in left_out]
+        parameters = [each for each in map(_parameter, shown) if each is not None]
         result = _RESULTS.get(signature.return_annotation, "flambeau::Object")
         yield _Function(
             name, where, parameters, options and not inplace, result, not inplace and "out" in actual.parameters
@@ -197,7 +199,7 @@ def _parsed(text: str) -> inspect.Signature:
 
 def _parameter(parameter: inspect.Parameter) -> _Parameter | None:
     name, annotation = parameter.name, parameter.annotation
-    if name in _LEFT_OUT or name.startswith("_") or parameter.kind is parameter.VAR_KEYWORD:
+    if name.startswith("_") or parameter.kind is parameter.VAR_KEYWORD:
         return None
     if parameter.kind is parameter.VAR_POSITIONAL:  # one sequence does as well; what old code passed, keywords do
         kind = {"tensors": "Tensors", "operands": "Tensors"}.get(name, "Ints")

@@ -60,6 +60,8 @@ def test_every_method_is_declared(methods):
     "OPERATOR_(Tensor, zeros, (Ints size, const TensorOptions& options = {}), 't', 1, 1, "
     '"dtype device requires_grad ", size, FLAMBEAU_OPTIONS)',
     "OPERATOR_(Pair, max, (const Tensor& self, Int dim, Maybe<Flag> keepdim = {}), 't', 2, 3, \"keepdim \", self, dim, keepdim)",
+    "OPERATOR_(Tensor, sum, (const Tensor& self, Maybe<Ints> dim = {}, Maybe<Flag> keepdim = {}, "
+    "Maybe<ElementType> dtype = {}), 't', 1, 3, \"dim keepdim dtype \", self, dim, keepdim, dtype)",
     "OUT_(out, mm, (const Tensor& out, const Tensor& self, const Tensor& mat2), 't', 2, 2, \"out \", self, mat2, out)",
 ])  # fmt: skip
 def test_declarations_follow_the_signatures(functions, line):

@@ -114,13 +114,15 @@ def test_operators_of_every_shape_of_signature(cpp, x):
         x.pow(2), flambeau.pow(2, x), x.masked_fill(x > 2, -1), x.t().mm(x), F.linear(x, x), F.linear(x, x, flambeau.ones(2)),
         x, x.long(), x.gather(1, index[None]), F.conv1d(x[None], flambeau.ones(1, 2, 2)), x.std(),
         x.index_fill(1, index, 0), F.embedding(index, x.t()),
+        x.sum(0, dtype=flambeau.float64), x.softmax(1, dtype=flambeau.float64), x[:, index],
+        flambeau.zeros(1, dtype=flambeau.int32),
     ])  # fmt: skip
 
 
 def test_operators_differentiate(cpp, x):
     index = flambeau.tensor([2, 0])
     x.requires_grad_()
-    results = [each for each in cpp.operators(x, index) if each.is_floating_point()]
+    results = [each for each in cpp.operators(x, index)[:-1] if each.is_floating_point()]
     assert all(each.requires_grad for each in results)
 
 

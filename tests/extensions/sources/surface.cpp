@@ -87,6 +87,8 @@ std::vector<Tensor> operators(const Tensor& x, const Tensor& index) {
       at::einsum("ij,kj->ik", {x, x}), at::pow(x, 2), at::pow(2, x), x.masked_fill(x > 2, -1), x.transpose(0, 1).mm(x),
       at::linear(x, x), at::linear(x, x, at::ones({2})), at::dropout(x, 0.5, false), x.to(at::kLong), x.gather(1, index.unsqueeze(0)),
       at::conv1d(x.unsqueeze(0), at::ones({1, 2, 2})), at::std(x), x.index_fill(1, index, 0), at::embedding(index, x.t()),
+      x.sum(0, false, at::kDouble), at::softmax(x, 1, at::kDouble), x.index({Tensor(), index}),
+      at::zeros({1}, at::TensorOptions().layout(at::kStrided).dtype(at::kInt)),
   };
 }
 

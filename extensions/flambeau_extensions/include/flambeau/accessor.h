@@ -84,4 +84,9 @@ class PackedTensorAccessor {
   Index sizes_[N], strides_[N];
 };
 
+template <typename T, size_t N, template <typename> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor32 = PackedTensorAccessor<T, N, Traits, int32_t>;
+template <typename T, size_t N, template <typename> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor64 = PackedTensorAccessor<T, N, Traits, int64_t>;
+
 }  // namespace at

@@ -5,6 +5,10 @@
 
 namespace at {
 
+// How the elements lie in memory; new tensors are strided.
+enum class Layout { Strided };
+constexpr Layout kStrided = Layout::Strided;
+
 // Element type, device and whether to record history; what is not said is left to the function.
 class TensorOptions {
  public:
@@ -16,6 +20,7 @@ class TensorOptions {
   TensorOptions dtype(ScalarType type) const { return TensorOptions(type, device_, requires_grad_); }
   TensorOptions device(const Device& device) const { return TensorOptions(type_, device, requires_grad_); }
   TensorOptions device(DeviceType device, int index = -1) const { return this->device(Device(device, index)); }
+  TensorOptions layout(Layout) const { return *this; }
   TensorOptions requires_grad(bool wanted) const { return TensorOptions(type_, device_, wanted); }
   ScalarType dtype() const { return type_.value_or(kFloat); }
   Device device() const { return device_.value_or(kCPU); }

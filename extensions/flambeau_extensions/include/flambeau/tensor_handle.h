@@ -60,6 +60,7 @@ class Tensor {
   Device device() const { return kind().device; }
   int64_t get_device() const { return kind().device.index(); }
   bool is_cuda() const { return kind().device.is_cuda(); }
+  bool is_cpu() const { return kind().device.is_cpu(); }
   bool is_sparse() const { return !kind().strided; }
   bool is_floating_point() const { return isFloatingType(kind().type); }
   bool is_signed() const { return kind().type != kByte && kind().type != kBool; }
@@ -192,6 +193,17 @@ class Tensor {
     }
     PyTuple_SET_ITEM(index.get(), Py_ssize_t(before), part.release());
     return item_at(std::move(index));
+  }
+
+  // Elements at indices, one tensor for each dimension; an undefined one takes a dimension whole.
+  Tensor index(TensorList indices) const {
+    flambeau::Object tuple = to_python(indices.data(), indices.size());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (!indices[i].defined()) {
+        PyTuple_SetItem(tuple.get(), Py_ssize_t(i), flambeau::checked(PySlice_New(nullptr, nullptr, nullptr)).release());
+      }
+    }
+    return item_at(std::move(tuple));
   }
 
   // -- autograd -----------------------------------------------------------
