@@ -219,7 +219,7 @@ def _key(request: Request) -> str:
             raise FileNotFoundError(f"The source {path} of the extension {request.name!r} cannot be read.")
         contents.append(found)
     asked = request._replace(folder=None, choosing=())
-    compilers = [(command, toolchain.identity(command[0])) for command in _compilers(request)]
+    compilers = [(command, *map(toolchain.identity, command)) for command in _compilers(request)]
     facts = (asked, contents, compilers, _ABI, include_paths())
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 

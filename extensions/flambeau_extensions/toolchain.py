@@ -79,15 +79,15 @@ def nvcc() -> str:
     return found
 
 
-def identity(command: str) -> list[Any]:
-    """What changes when a compiler does.
+def identity(word: str) -> list[Any]:
+    """What changes when a program that a word of a command names does: that is any, in ``ccache g++``.
 
     Every program of that name in PATH counts: the first may be a wrapper that calls the next.
     """
-    folders = [""] if os.path.dirname(command) else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    folders = [""] if os.path.dirname(word) else os.environ.get("PATH", os.defpath).split(os.pathsep)
     found: list[Any] = []
     for folder in folders:
-        path = os.path.join(folder, command)
+        path = os.path.join(folder, word)
         try:
             status = os.stat(path)
         except OSError:

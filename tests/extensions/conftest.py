@@ -22,6 +22,8 @@ def cache(tmp_path_factory):
     folder = base / "extensions"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_EXTENSIONS_DIR", str(folder))
+        if SANITIZE:  # not in the compiler, too
+            patch.setenv("CXX", "env -u LD_PRELOAD c++")
         yield folder
 
 

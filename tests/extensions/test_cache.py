@@ -92,6 +92,20 @@ def test_a_changed_library_links_again(own_cache, tmp_path, monkeypatch):
     assert value() == 2
 
 
+def test_another_compiler_builds_again(value, counted, tmp_path, monkeypatch):
+    assert value() == 1 and counted() == 1
+    monkeypatch.setenv("CXX", f"env {os.environ['CXX']}")
+    assert value() == 1 and counted() == 2
+    wrapper = tmp_path / "counted-c++"
+    wrapper.write_text(wrapper.read_text() + "# a newer version\n")
+    script = f"""
+        from flambeau.utils.cpp_extension import load
+        print(load("value", {str(tmp_path / "value.cpp")!r}, extra_cflags=["-O0"]).value())
+    """
+    assert run(script) == "1\n" and counted() == 3
+    assert run(script) == "1\n" and counted() == 3
+
+
 def test_a_module_of_that_name_keeps_its_place(own_cache, tmp_path):
     import json
 

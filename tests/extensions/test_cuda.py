@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 
 import pytest
@@ -67,6 +68,7 @@ def has_driver():
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="nvcc does not run under the sanitizer")
 @pytest.mark.skipif(has_driver(), reason="what happens without a driver")
 def test_kernels_compile_link_and_load_without_a_driver(cache):
     with pytest.warns(
