@@ -69,10 +69,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_calls_leave_nothing(cpp, cell, x, kind):
     call = KINDS[kind]
-    references = sys.getrefcount(x), sys.getrefcount(None)
     for _ in range(200):  # caches fill
         call(cpp, cell, x)
-    gc.collect()
+    gc.collect()  # what other tests left, too
+    references = sys.getrefcount(x), sys.getrefcount(None)
     blocks, size = sys.getallocatedblocks(), bytes_in_use()
     for _ in range(CALLS):
         call(cpp, cell, x)
