@@ -76,7 +76,9 @@ class Node:
 
     def name(self) -> str:
         """``MulBackward0``-style name, as PyTorch prints it."""
-        return "".join(part.capitalize() for part in self.op.name.strip("_").split("_")) + "Backward0"
+        return (
+            "".join(part.capitalize() for part in self.op.name.rpartition("::")[2].strip("_").split("_")) + "Backward0"
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"

@@ -139,6 +139,7 @@ class Operator:
             raise ValueError(f"{op.name} has no argument {sorted(unknown)[0]!r}; it has {op.parameters}.")
         op.formulas.update(formulas)
         op.differentiable = True
+        op.plans.clear()
 
     def gradients(self, formula: Callable[..., Any]) -> Callable[..., Any]:
         """Give the gradients of all tensor arguments at once.
