@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..autograd.gradcheck import gradcheck
+from ..autograd.gradcheck import GradcheckError, gradcheck
 from ..dtype import DTYPES, float32, float64
 from ..errors import AutogradError, FlambeauError
 from ..geometry import strided
@@ -119,7 +119,7 @@ def _compare(op: CustomOp, what: str, got: list[Any], wanted: list[Any], toleran
         if not close.all():
             place = tuple(int(i) for i in np.argwhere(~close)[0])
             raise CheckError(
-                f"{op.name}, {what}: result {number} is {x[place]!r} at {list(place)}, expected {y[place]!r}; "
+                f"{op.name}, {what}: result {number} is {x[place].item()!r} at {list(place)}, expected {y[place].item()!r}; "
                 f"{int((~close).sum())} of {close.size} elements differ."
             )
 
@@ -131,7 +131,7 @@ _TOLERANCES: Final = {
 
 def _schema(op: CustomOp, given: list[Any], _: Any) -> None:
     copies = _mapped(given, _plain)
-    before = [_array(each) for each in _tensors(copies)]
+    before = [_array(each).copy() for each in _tensors(copies)]
     names = [each.name for each in op.schema.arguments]
     op(*copies)
     for name, value in zip(names, copies, strict=True):
@@ -167,7 +167,7 @@ def _gradient(op: CustomOp, given: list[Any], _: Any) -> None:
 
     try:
         gradcheck(call, tensors)
-    except AutogradError as error:
+    except (AutogradError, GradcheckError) as error:
         if "derivative for" in str(error):
             raise CheckError(
                 f"{op.name}: an argument requires grad, and there is no backward.\n"
@@ -214,7 +214,7 @@ def _spread(tensor: Any) -> Any:
 def _turned(tensor: Any) -> Any:
     """The same values, last dimension slowest."""
     order = tuple(reversed(range(tensor.dim())))
-    return tensor.detach().permute(order).contiguous().permute(order)
+    return _plain(tensor).permute(order).contiguous().permute(order)
 
 
 def _strides(op: CustomOp, given: list[Any], tolerances: tuple[Any, Any]) -> None:
@@ -255,10 +255,11 @@ def _fake(op: CustomOp, given: list[Any], _: Any) -> None:
     made = op.fake(*_mapped(given, _plain))
     for number, (each, like) in enumerate(zip(results, list(made) if op.schema.several else [made], strict=True)):
         for what in ("shape", "dtype", "device"):
-            if getattr(each, what) != getattr(like, what):
-                raise CheckError(
-                    f"{op.name}: result {number} has the {what} {getattr(each, what)}, its fake says {getattr(like, what)}."
-                )
+            got, wanted = (getattr(one, what) for one in (each, like))
+            if got != wanted:
+                if what == "shape":
+                    got, wanted = list(got), list(wanted)
+                raise CheckError(f"{op.name}: result {number} has the {what} {got}, its fake says {wanted}.")
 
 
 _CHECKS: Final[dict[str, Callable[[CustomOp, list[Any], tuple[Any, Any]], None]]] = {

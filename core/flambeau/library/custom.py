@@ -72,7 +72,7 @@ class CustomOp:
             _made[name].remove()
         declared = primitive(
             self.schema.parameters, name=name, namespaces=(), method=False, mutates=bool(self.schema.mutated)
-        )(_named(function))
+        )(self._public(function))
         self.op, self._run = declared.op, declared.run
         self._function: type[Function] | None = None
         #: gives tensors of the results' shapes and dtypes without computing; set by :meth:`register_fake`
@@ -102,6 +102,15 @@ class CustomOp:
             return self._function.apply(given, *_flat(given))
         result = self._run(*[given[i] for i in self.schema.order])
         return None if self.schema.mutated else result
+
+    def _public(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What the declaration hangs its parts on, which it must not do to the user's function."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        call.__name__, call.__doc__ = function.__name__, function.__doc__
+        return call
 
     def _check_shapes(self, rule: ShapeRule, given: Sequence[Any]) -> None:
         pairs = [
@@ -211,7 +220,8 @@ class CustomOp:
 
     def remove(self) -> None:
         """Take the operator away, with its kernels."""
-        registry.remove(self.name)
+        for device in {each.device for each in registry.providers if each.plugin == self.name}:
+            registry.remove(self.name, device)
         operators.pop(self.name, None)
         _made.pop(self.name, None)
 
@@ -249,16 +259,6 @@ def custom_op(
         return CustomOp(name, function, names, device_types, shapes)
 
     return declare if function is None else declare(function)
-
-
-def _named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A stand-in that the declaration can hang its parts on, which it must not do to the user's function."""
-
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    stand_in.__name__, stand_in.__doc__ = function.__name__, function.__doc__
-    return stand_in
 
 
 def _detached(value: Any) -> Any:
