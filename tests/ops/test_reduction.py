@@ -300,3 +300,17 @@ def test_gradient_of_norm_at_zero_is_zero():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(flambeau.ones(2, 3))
+
+
+def test_nuclear_norm_says_what_is_missing():
+    with pytest.raises(NotImplementedError) as caught:
+        flambeau.ones(2, 2).norm("nuc")
+    assert str(caught.value) == (
+        "norm: p='nuc' needs singular values, which flambeau does not compute.\n"
+        "Use p='fro', or numpy.linalg.norm(x, 'nuc')."
+    )
+
+
+def test_resizing_to_the_same_shape_keeps_the_strides():
+    x = flambeau.arange(12.0).reshape(3, 4)[:, ::2]
+    assert x.resize_(3, 2).stride() == (4, 2) and x.tolist() == [[0, 2], [4, 6], [8, 10]]

@@ -260,6 +260,8 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     if tracked(self):
         raise AutogradError("cannot resize variables that require grad")
     geometry = contiguous(sizes(size))
+    if geometry.shape == self.geometry.shape:
+        return self  # keeps its strides
     available = (self.shared.geometry if self.shared is not None else self.geometry).span - self.offset
     if geometry.numel > available:
         key = self.key

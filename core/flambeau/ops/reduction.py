@@ -12,7 +12,7 @@ import numpy as np
 from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, default, dtype as Dtype, int64
-from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, MissingKernelError, ShapeError, shown
 from ..geometry import axis
 from ..layout import strided
 from ..tensor import Tensor
@@ -429,7 +429,7 @@ def norm(
 
     Args:
         p: the exponent: a number (0 counts what is not zero; ``inf`` and ``-inf`` give the largest and the
-            least size), ``"fro"`` for 2, or ``"nuc"`` for the sum of a matrix' singular values.
+            least size), ``"fro"`` for 2.
         dim: one or several dimensions; all if not given.
         keepdim: keep them with size 1.
         dtype: converted to first.
@@ -445,11 +445,9 @@ def norm(
     if p is None or p == "fro":
         p = 2.0
     elif p == "nuc":
-        dims = reduced_dims(dim, self.geometry.ndim)
-        if len(dims) != 2:
-            raise ShapeError(f"norm(p='nuc'): expected two dimensions, got {dims} of shape {list(self.shape)}.")
-        values = cast(Any, self).movedim(dims, (-2, -1)).svd()[1]
-        return cast(Tensor, with_dims(sum_(values, -1), dims, not keepdim))
+        raise MissingKernelError(
+            "norm: p='nuc' needs singular values, which flambeau does not compute.\nUse p='fro', or numpy.linalg.norm(x, 'nuc')."
+        )
     elif isinstance(p, str):
         raise ShapeError(f"linalg.matrix_norm: Order {p} not supported.\nExpected a number, 'fro' or 'nuc'.")
     return cast(Tensor, lp_norm(self, p, dim, keepdim))
