@@ -23,6 +23,9 @@ from flambeau.backend import (
     int64,
     make,
 )
+from flambeau.backends import register
+from flambeau.conformance.report import Report
+from flambeau.conformance.suite import Suite
 
 DTYPES = (bool_, int32, int64, float16, float32, float64)
 NUMBERS, FLOATS = DTYPES[1:], DTYPES[3:]
@@ -297,3 +300,21 @@ class Good:
         return Backend(
             name=name, device=name, version="1.0", memory=self.memory(), kernels=self.kernels(), capabilities=frozenset({"rng"}),
         )  # fmt: skip
+
+
+def outcomes(cls, operators):
+    """What the kit says of a backend: each case's outcome, and the report."""
+    with register(cls().backend("subject")):
+        suite = Suite("subject", only=operators)
+        report = Report(suite)
+        found = [suite.run(each) for each in suite.cases()]
+        for each in found:
+            report.add(
+                each.case.operator,
+                each.case.dtype.name,
+                each.case.category,
+                each.status,
+                each.detail,
+                sorted(each.served),
+            )
+    return found, report

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 import flambeau
-from flambeau.backend import Backend, Kernel, MissingKernelError, float32, make
-from flambeau.backends import register
-from flambeau.conformance.report import Report
-from flambeau.conformance.suite import Suite
+from flambeau.backend import Kernel, float32, make
 from flambeau.plugins import plugins
 
-from .good import DTYPES, FLOATS, Good, Memory
+from .good import DTYPES, Good, Memory, outcomes
 
 WRONG = []
 
@@ -481,23 +478,6 @@ class DrawsFromAnotherDistribution(Good):
 # ---------------------------------------------------------------- the tests
 
 
-def outcomes(cls, operators):
-    with register(cls().backend("subject")):
-        suite = Suite("subject", only=operators)
-        report = Report(suite)
-        found = [suite.run(each) for each in suite.cases()]
-        for each in found:
-            report.add(
-                each.case.operator,
-                each.case.dtype.name,
-                each.case.category,
-                each.status,
-                each.detail,
-                sorted(each.served),
-            )
-    return found, report
-
-
 @pytest.mark.parametrize(("cls", "operators", "patterns"), WRONG)
 def test_every_fault_is_found_by_a_case_that_names_it(cls, operators, patterns):
     found, _ = outcomes(cls, operators)
@@ -556,65 +536,6 @@ def test_a_device_that_is_installed_alone(monkeypatch):
     monkeypatch.setattr(plugins, "default", nothing)
     found, _ = outcomes(Good, ["device"])
     assert [f"{each.case.id}: {each.detail}" for each in found if each.status != "passed"] == []
-
-
-def test_one_provider_of_several():
-    """It is preferred, its own kernels alone are looked at, and calls that it declines are not put to its account."""
-    small = Kernel(Good().pointwise(np.exp), FLOATS, predicate=lambda a: a.geometry.numel != 17)
-    second = Backend(name="second", device="subject", version="2.0", priority=-1, kernels={"exp": small})
-    with register(Good().backend("subject")), register(second):
-        suite = Suite("subject", "second")
-        assert {name for name, dtypes in suite.declared.items() if dtypes} == {"exp"}
-        found = {each.id: suite.run(each) for each in suite.cases()}
-        assert found["exp-float32-0-dim"].status == "passed"
-        assert {each.status for each in found.values()} == {"passed"}
-        second.kernels["exp"].predicate = lambda a: False
-        refused = suite.run(next(each for each in suite.cases() if each.category == "0-dim"))
-        assert (refused.status, refused.detail) == ("declined", "served by subject")
-
-
-def test_a_kernel_that_declines_every_call_is_reported():
-    class Declines(Good):
-        def kernels(self):
-            return {**super().kernels(), "exp": Kernel(self.pointwise(self.op_exp), FLOATS, predicate=lambda *_: False)}
-
-    found, report = outcomes(Declines, ["exp", "add"])
-    statuses = {each.status for each in found if each.case.operator == "exp"}
-    assert statuses <= {"declined", "missing"} and "declined" in statuses
-    assert report.problems() == [f"The kernel exp for {each.name} is declared, but no case ran it." for each in FLOATS]
-    assert report.problems(partial=True) == []
-
-
-def test_a_kernel_that_always_says_it_is_missing_proves_nothing():
-    class Pretends(Good):
-        def op_exp(self, a):
-            raise MissingKernelError('"exp" not implemented for float32 on subject (strided).')
-
-    _, report = outcomes(Pretends, ["exp"])
-    assert report.as_json()["cases"].get("passed", 0) == 0
-
-
-def test_kernels_of_another_device_do_not_count():
-    class Moves(Good):
-        def op_exp(self, a):
-            return flambeau.from_numpy(np.array(a)).exp().numpy()
-
-    found, _ = outcomes(Moves, ["exp"])
-    failed = {each.case.id: each.detail for each in found if each.status == "failed"}
-    assert failed["exp-float32-values"] == "expected kernels of subject alone\n     got exp on cpu"
-
-
-def test_fewer_kernels_are_missing_not_wrong():
-    class Few(Good):
-        def kernels(self):
-            return {
-                name: kernel for name, kernel in super().kernels().items() if name in ("add", "mul", "sum", "uniform_")
-            }
-
-    found, report = outcomes(Few, [])
-    assert {each.status for each in found} == {"passed", "missing"}
-    assert report.problems() == [] and report.status("add") == "kernel" and report.status("exp") == "missing"
-    assert "copy_ for float32" in report.as_json()["operators"]["add"]["needs"]
 
 
 def test_there_are_many_wrong_backends():
