@@ -39,6 +39,7 @@ __all__ = [
     "make",
     "number_of",
     "shared_storage",
+    "tensors_in",
     "to_bfloat16",
     "touch",
     "view",
@@ -200,6 +201,13 @@ def alias(tensor: Tensor) -> Tensor:
     if tensor.offset:
         result.offset = tensor.offset
     return result
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors among arguments or results, those of lists and tuples too, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    return [part for each in value for part in tensors_in(each)] if isinstance(value, (list, tuple)) else []
 
 
 def touch(tensor: Tensor) -> None:

@@ -22,7 +22,7 @@ from flambeau.backend import (
     empty,
     expanded,
     make,
-)  # fmt: skip
+)
 
 from ._kernels import ffi, lib
 from .memory import blocks_of

@@ -13,7 +13,7 @@ from ..dtype import DTYPES, complex128, default, dtype as Dtype, float64
 from ..errors import ArgumentError, AutogradError, DtypeError, MissingKernelError, ShapeError
 from ..key import intern
 from ..layout import strided
-from ..tensor import Tensor
+from ..tensor import Tensor, tensors_in
 from .operands import Draw, Operand, place, read
 from .samples import VALUES, Sample, samples_of
 
@@ -59,13 +59,6 @@ def _dtypes_in(args: Sequence[Any]) -> Iterator[Dtype]:
     for each in args:
         if isinstance(each, (Operand, Dtype)):
             yield each.dtype if isinstance(each, Operand) else each
-
-
-def tensors_in(args: Any) -> list[Tensor]:
-    """The tensors among arguments or results, those of lists and tuples too."""
-    if isinstance(args, Tensor):
-        return [args]
-    return [one for each in args for one in tensors_in(each)] if isinstance(args, (list, tuple)) else []
 
 
 def results_in(result: Any) -> list[Any]:

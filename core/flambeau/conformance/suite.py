@@ -12,7 +12,7 @@ import numpy as np
 
 from ..backends import Call, prefer, trace
 from ..device import device as Device
-from ..dispatch.operator import Operator, operators
+from ..dispatch.operator import Operator, operators, similar
 from ..dispatch.providers import registry
 from ..dtype import DTYPES, dtype as Dtype, float32
 from ..errors import ArgumentError, MissingKernelError
@@ -77,8 +77,7 @@ class Suite:
     def __init__(self, device: str, provider: str | None = None, only: Collection[str] = ()) -> None:
         unknown = sorted(set(only) - operators.keys() - {DEVICE})
         if unknown:
-            near = ", ".join(sorted(each for each in operators if each.startswith(unknown[0][:3]))[:6])
-            raise ArgumentError(f"There is no operator {unknown[0]!r}. Similar names: {near or 'none'}.")
+            raise ArgumentError(f"There is no operator {unknown[0]!r}. Similar names: {similar(unknown[0])}.")
         place = Device(device)
         self.device = devices(place).canonical(place)
         registry.load(self.device.type)

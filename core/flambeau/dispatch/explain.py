@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..autograd.engine import grad as gradients
@@ -19,7 +19,7 @@ from ..errors import ArgumentError
 from ..geometry import contiguous
 from ..key import Key, devices, intern
 from ..plugins import default_device
-from ..tensor import Tensor, empty
+from ..tensor import Tensor, empty, tensors_in
 from .abstract import Abstraction, Unknown, concrete, concrete_key, described, written
 from .missing import declined, judgement, missing_kernel
 from .operator import Operator, offers, operators, similar
@@ -253,19 +253,13 @@ def _explained(name: str, call: Callable[[], Any]) -> Explanation:
     observers = here.scope.observers
     here.scope.observe((*observers, _Refusal()))
     try:
-        explanation._outputs = list(_tensors(call()))
+        explanation._outputs = tensors_in(call())
     except Unknown as stop:
         explanation.stopped = str(stop)
     finally:
         _thread.explanation = outer
         here.scope.observe(observers)
     return explanation
-
-
-def _tensors(value: Any) -> Sequence[Tensor]:
-    if isinstance(value, Tensor):
-        return [value]
-    return [part for each in value for part in _tensors(each)] if isinstance(value, (list, tuple)) else []
 
 
 def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:

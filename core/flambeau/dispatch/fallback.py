@@ -108,20 +108,16 @@ class Fallback:
         self, op: Operator, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> MissingKernelError | None:
         """The error if this block does not help a call, else None."""
-        if key.layout is not strided:
-            if op.mutates or kwargs.get("out") is not None:
-                why = f"the result is dense, and is to be written where a {key.layout.name} tensor takes part"
-            elif not registry.has("to_dense", key):
-                why = f"it serves dense tensors, and there is no kernel for to_dense of {key.dtype.name}"
-            elif not registry.has(op.name, intern(self.device, strided, key.dtype)):
-                why = f"{self.device} has no kernel for {key.dtype.name} either"
-            else:
-                return None
-        elif key.device is self.device:
+        dense = key.layout is strided
+        if not dense and (op.mutates or kwargs.get("out") is not None):
+            why = f"the result is dense, and is to be written where a {key.layout.name} tensor takes part"
+        elif not dense and not registry.has("to_dense", key):
+            why = f"it serves dense tensors, and there is no kernel for to_dense of {key.dtype.name}"
+        elif dense and key.device is self.device:
             why = "the tensor is on that device"
         elif not registry.has(op.name, intern(self.device, strided, key.dtype)):
             why = f"{self.device} has no kernel for {key.dtype.name} either"
-        elif (op.mutates or kwargs) and not key.memory.host and not registry.has("copy_", key):
+        elif dense and (op.mutates or kwargs) and not key.memory.host and not registry.has("copy_", key):
             why = f"the result cannot be written, as {key.device} has no kernel for copy_ either"
         else:
             return None

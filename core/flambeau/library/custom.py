@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..autograd.function import Function
 from ..autograd.grad_mode import mode, no_grad
+from ..backend import Kernel
 from ..dispatch.operator import operators, primitive
 from ..dispatch.providers import Provider, registry
 from ..dtype import DTYPES, dtype as Dtype
 from ..errors import ArgumentError, ArgumentTypeError, AutogradError
-from ..key import Key
-from ..tensor import Tensor, alias
+from ..tensor import Tensor, alias, tensors_in
 from .schema import LIST, VALUE, Schema, ShapeRule
 
 __all__ = ["CustomOp", "custom_op"]
 
 _made: Final[dict[str, CustomOp]] = {}
-
-
-class _Family:
-    """The kernel of a custom operator on one device."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        written: Callable[..., Any],
-        dtypes: Sequence[Dtype],
-        predicate: Callable[..., bool] | None,
-    ) -> None:
-        self.function, self.written, self.dtypes, self.predicate = function, written, frozenset(dtypes), predicate
-
-    def build(self, key: Key) -> Callable[..., Any] | None:
-        return self.function if key.dtype in self.dtypes else None
-
-    def source(self) -> str:
-        written = inspect.unwrap(self.written)
-        code = getattr(written, "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(written)
 
 
 class CustomOp:
@@ -96,8 +75,7 @@ class CustomOp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self.schema.bind(args, kwargs)
-        if self.shapes is not None:
-            self._check_shapes(self.shapes, given)
+        self.result_shapes(given)
         if self._function is not None and mode.enabled:
             return self._function.apply(given, *_flat(given))
         result = self._run(*[given[i] for i in self.schema.order])
@@ -112,14 +90,22 @@ class CustomOp:
         call.__name__, call.__doc__ = function.__name__, function.__doc__
         return call
 
-    def _check_shapes(self, rule: ShapeRule, given: Sequence[Any]) -> None:
+    def result_shapes(self, given: Sequence[Any]) -> list[tuple[int, ...]] | None:
+        """What the shape rule says of the results for all arguments; None if it says nothing.
+
+        Raises:
+            RuntimeError: the arguments' shapes do not go together.
+        """
+        if self.shapes is None:
+            return None
         pairs = [
             (argument.name, value.shape)
             for argument, value in zip(self.schema.arguments, given, strict=True)
             if isinstance(value, Tensor)
         ]
-        if len(pairs) == len(rule.inputs):
-            rule.check([name for name, _ in pairs], [shape for _, shape in pairs])
+        if len(pairs) != len(self.shapes.inputs):
+            return None
+        return self.shapes.check([name for name, _ in pairs], [shape for _, shape in pairs])
 
     def _kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function as dispatch calls it: tensors first, without recording, with its results checked."""
@@ -127,8 +113,9 @@ class CustomOp:
         plain = back == list(range(len(back)))
 
         @no_grad()
+        @functools.wraps(function)
         def kernel(*args: Any) -> Any:
-            given = [_detached(each) for each in args]
+            given = mapped(args, _detached)
             if not plain:
                 given = [given[i] for i in back]
             result = function(*given)
@@ -162,7 +149,7 @@ class CustomOp:
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            family = _Family(self._kernel(function), function, dtypes, predicate)
+            family = Kernel(self._kernel(function), dtypes, predicate)
             for device in [device_types] if isinstance(device_types, str) else device_types:
                 count = sum(each.device == device and each.plugin == self.name for each in registry.providers)
                 provider = Provider(
@@ -261,13 +248,21 @@ def custom_op(
     return declare if function is None else declare(function)
 
 
-def _detached(value: Any) -> Any:
-    """A tensor without history: what a kernel may pass to NumPy or C."""
-    if isinstance(value, Tensor):
-        return value if value.node is None else alias(value)
-    if isinstance(value, (list, tuple)):
-        return [_detached(each) for each in value]
-    return value
+def mapped(given: Sequence[Any], change: Callable[[Tensor], Any]) -> list[Any]:
+    """The arguments with each tensor replaced, those of lists too."""
+    return [
+        change(each)
+        if isinstance(each, Tensor)
+        else [change(part) for part in each]
+        if isinstance(each, (list, tuple)) and any(isinstance(part, Tensor) for part in each)
+        else each
+        for each in given
+    ]
+
+
+def _detached(tensor: Tensor) -> Tensor:
+    """Without history: what a kernel may pass to NumPy or C."""
+    return tensor if tensor.node is None else alias(tensor)
 
 
 def _check_result(name: str, result: Any, given: Sequence[Any]) -> None:
@@ -275,10 +270,8 @@ def _check_result(name: str, result: Any, given: Sequence[Any]) -> None:
         raise ArgumentTypeError(
             f"{name}: expected its kernel to return a Tensor, got {type(result).__name__} {result!r:.60}."
         )
-    for each in _flat(given):
-        if isinstance(each, Tensor) and (
-            each is result or (result.shared is not None and each.shared is result.shared)
-        ):
+    for each in tensors_in(given):
+        if each is result or (result.shared is not None and each.shared is result.shared):
             raise AutogradError(
                 f"{name}: its kernel returned {'an argument' if each is result else 'a view of an argument'}, "
                 f"of shape {list(result.shape)}.\nReturn new memory, for example a clone()."

@@ -25,20 +25,6 @@ def _blank(like: Any, size: Any) -> Any:
     return empty(tuple(size), dtype=like.dtype, device=like.device).zero_()
 
 
-def _input(
-    dims: int, input_size: Any, weight: Any, grad_output: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
-    x = _blank(grad_output, input_size)
-    return _gradient(dims, x, weight.detach(), grad_output, True, (stride, padding, dilation, groups))
-
-
-def _weight(
-    dims: int, input: Any, weight_size: Any, grad_output: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
-    weight = _blank(grad_output, weight_size)
-    return _gradient(dims, input.detach(), weight, grad_output, False, (stride, padding, dilation, groups))
-
-
 def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The two gradients of the convolution over ``dims`` dimensions."""
 
@@ -51,7 +37,8 @@ def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Any:
-        return _input(dims, input_size, weight, grad_output, stride, padding, dilation, groups)
+        x = _blank(grad_output, input_size)
+        return _gradient(dims, x, weight.detach(), grad_output, True, (stride, padding, dilation, groups))
 
     def of_weight(
         input: Any,
@@ -62,7 +49,8 @@ def _gradients(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Any:
-        return _weight(dims, input, weight_size, grad_output, stride, padding, dilation, groups)
+        weight = _blank(grad_output, weight_size)
+        return _gradient(dims, input.detach(), weight, grad_output, False, (stride, padding, dilation, groups))
 
     for function, what in ((of_input, "input"), (of_weight, "weight")):
         function.__name__ = function.__qualname__ = f"conv{dims}d_{what}"

@@ -28,7 +28,7 @@ from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, s
 from ..geometry import broadcast_shapes, contiguous
 from ..key import intern
 from ..layout import layout as Layout, strided
-from ..tensor import Tensor, constant, from_bfloat16, make, number_of
+from ..tensor import Tensor, constant, empty, from_bfloat16, make, number_of
 from .views import expand, view
 
 __all__ = ["cast_to", "clone", "contiguous_", "copy_", "fill_", "item", "numpy", "to", "tolist", "type_as", "zero_"]
@@ -87,6 +87,11 @@ def zero_(self: Tensor) -> Tensor:
     return cast(Tensor, fill_(self, 0))
 
 
+def _packed(self: Tensor) -> Tensor:
+    """A row-major copy."""
+    return cast(Tensor, copy_(empty(self.key, contiguous(self.geometry.shape)), self))
+
+
 @primitive("self |")
 def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with memory of its own; gradients flow through."""
@@ -94,9 +99,7 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 clone.gradient(self=lambda grad: grad)
-clone.composite(
-    lambda self: copy_(make(self.key, contiguous(self.geometry.shape), self.key.allocate(self.geometry.numel)), self)
-)
+clone.composite(_packed)
 
 
 @composite(name="contiguous", namespaces=())
@@ -104,8 +107,7 @@ def contiguous_(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if its rows follow each other without gaps, else a copy where they do."""
     if self.geometry.contiguous:
         return self
-    result = make(self.key, contiguous(self.geometry.shape), self.key.allocate(self.geometry.numel))
-    return cast(Tensor, copy_(result, self))
+    return _packed(self)
 
 
 @primitive("self | dtype", name="cast", method=False, namespaces=())

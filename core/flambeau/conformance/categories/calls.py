@@ -9,10 +9,11 @@ import numpy as np
 from ...dtype import DTYPES
 from ...errors import FlambeauError, MissingKernelError
 from ...generator import default_generators
+from ...tensor import tensors_in
 from ..compare import Fault, compare
 from ..operands import Draw, Operand, bits, narrow, read
 from ..samples import DRAWS, Sample, faults_of, samples_of
-from ..subject import Subject, operands_in, placing, tensors_in
+from ..subject import Subject, operands_in, placing
 from .category import CATEGORIES, Category, category, said
 
 # ---------------------------------------------------------------- promotion

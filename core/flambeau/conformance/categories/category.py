@@ -9,7 +9,7 @@ from ..compare import Fault, compare, expect, shown
 from ..samples import Sample
 from ..subject import Subject
 
-__all__ = ["CATEGORIES", "Category", "category", "compared", "said", "with_kernel"]
+__all__ = ["CATEGORIES", "Category", "category", "compared", "declaring", "said", "with_kernel"]
 
 
 class Category(NamedTuple):
@@ -28,22 +28,26 @@ class Category(NamedTuple):
     applies: Callable[[Any], bool]
 
 
-CATEGORIES: Final[list[Category]] = []
-
-
 def with_kernel(subject: Subject) -> bool:
     """Whether a kernel is under test, with ordinary calls to test it on."""
     return subject.kernel and bool(subject.about())
 
 
-def category(title: str, meaning: str, applies: Callable[[Subject], bool] = with_kernel) -> Callable[[Any], Any]:
-    """Declare a category of one case."""
+def declaring(table: list[Category], usually: Callable[[Any], bool]) -> Callable[..., Callable[[Any], Any]]:
+    """A decorator that declares a category of one case in a table: its title, meaning, and to what it applies."""
 
-    def declare(check: Callable[[Subject], None]) -> Callable[[Subject], None]:
-        CATEGORIES.append(Category(lambda _: [title], lambda subject, _: check(subject), meaning, applies))
-        return check
+    def category(title: str, meaning: str, applies: Callable[[Any], bool] = usually) -> Callable[[Any], Any]:
+        def declare(check: Callable[[Any], None]) -> Callable[[Any], None]:
+            table.append(Category(lambda _: [title], lambda subject, _: check(subject), meaning, applies))
+            return check
 
-    return declare
+        return declare
+
+    return category
+
+
+CATEGORIES: Final[list[Category]] = []
+category: Final = declaring(CATEGORIES, with_kernel)
 
 
 def said(sample: Sample, fault: Fault) -> Fault:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -25,24 +25,14 @@ from ..compare import Fault, expect
 from ..operands import Operand, bits, narrow, place, read
 from ..samples import telling
 from ..subject import Place, placing
-from .category import Category
+from .category import Category, declaring
 
 __all__ = ["DEVICE", "DEVICE_CATEGORIES"]
 
 #: Stands where an operator's name would, in the names of these cases.
 DEVICE: Final = "device"
 DEVICE_CATEGORIES: Final[list[Category]] = []
-
-
-Check = Callable[[Place], None]
-
-
-def _category(title: str, meaning: str, applies: Callable[[Place], bool] = lambda _: True) -> Callable[[Check], Check]:
-    def declare(check: Check) -> Check:
-        DEVICE_CATEGORIES.append(Category(lambda _: [title], lambda here, _: check(here), meaning, applies))
-        return check
-
-    return declare
+_category: Final = declaring(DEVICE_CATEGORIES, lambda _: True)
 
 
 def _numbers(here: Place) -> Iterator[Operand]:

@@ -14,11 +14,11 @@ from ...autograd.engine import grad
 from ...device import device as Device
 from ...dtype import float64
 from ...errors import AutogradError, MissingKernelError
-from ...tensor import Tensor
+from ...tensor import Tensor, tensors_in
 from ..compare import Fault, equal, tolerance
 from ..operands import Array, Operand, place, read, rounded
 from ..samples import Sample
-from ..subject import NotApplicable, Subject, operands_in, placing, tensors_in
+from ..subject import NotApplicable, Subject, operands_in, placing
 from .category import category, said
 from .memory import SCRATCH
 

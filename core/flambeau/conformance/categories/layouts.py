@@ -5,8 +5,7 @@ The reference is the same, on dense tensors: a layout changes how numbers are he
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,22 +13,13 @@ from ..compare import Fault
 from ..operands import read
 from ..samples import VALUES
 from ..subject import Subject, operands_in
-from .category import Category, compared, said
+from .category import Category, compared, declaring, said
 from .gradients import by_differences, differentiable
 
 __all__ = ["LAYOUT_CATEGORIES"]
 
 LAYOUT_CATEGORIES: Final[list[Category]] = []
-
-
-def _category(
-    title: str, meaning: str, applies: Callable[[Subject], bool] = lambda subject: bool(subject.about())
-) -> Callable[[Any], Any]:
-    def declare(check: Callable[[Subject], None]) -> Callable[[Subject], None]:
-        LAYOUT_CATEGORIES.append(Category(lambda _: [title], lambda subject, _: check(subject), meaning, applies))
-        return check
-
-    return declare
+_category: Final = declaring(LAYOUT_CATEGORIES, lambda subject: bool(subject.about()))
 
 
 def _computed(subject: Subject, about: str, how: str) -> None:

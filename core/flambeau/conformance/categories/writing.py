@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ...dispatch.pointwise import finish_out
-from ...tensor import Tensor
+from ...tensor import Tensor, tensors_in
 from ..compare import Fault, compare
 from ..operands import Operand, place, placed, read
 from ..samples import Sample
-from ..subject import Subject, operands_in, placing, tensors_in
+from ..subject import Subject, operands_in, placing
 from .category import category, compared, said, with_kernel
 
 

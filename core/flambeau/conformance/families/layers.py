@@ -63,23 +63,25 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
         yield draw(*shape), x, None, mean, rstd, groups, weights
 
 
-@samples("pair_loss")
-def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
+def _pairs(draw: Draw) -> Iterator[tuple[Any, ...]]:
+    """Arguments of the losses that compare two tensors, but for the number that some of them take."""
     for kind in ("l1", "mse", "smooth_l1", "huber", "bce_logits", "bce"):
         low, high = (0.1, 0.9) if kind.startswith("bce") else (-3, 3)
         for reduction in ("none", "mean", "sum"):
             x = draw(3, 5) if kind != "bce" else draw(3, 5, low=low, high=high)
-            yield x, draw(3, 5, low=low, high=high), kind, reduction, 0.75
+            yield x, draw(3, 5, low=low, high=high), kind, reduction
+
+
+@samples("pair_loss")
+def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
+    for pair in _pairs(draw):
+        yield *pair, 0.75
 
 
 @samples("pair_loss_backward")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
-    for kind in ("l1", "mse", "smooth_l1", "huber", "bce_logits", "bce"):
-        low, high = (0.1, 0.9) if kind.startswith("bce") else (-3, 3)
-        for reduction in ("none", "mean", "sum"):
-            x = draw(3, 5) if kind != "bce" else draw(3, 5, low=low, high=high)
-            grad = draw(3, 5) if reduction == "none" else draw()
-            yield grad, x, draw(3, 5, low=low, high=high), kind, reduction, 0.75
+    for *pair, reduction in _pairs(draw):
+        yield draw(3, 5) if reduction == "none" else draw(), *pair, reduction, 0.75
 
 
 def _scratch(draw: Draw, elements: int) -> Operand:
