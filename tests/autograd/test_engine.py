@@ -389,3 +389,15 @@ def test_many_threads_share_leaves():
         each.join()
     assert not errors
     assert x.grad.tolist() == [2.0 * 1600, 4.0 * 1600]
+
+
+def test_a_gradient_that_repeats_the_one_given_knows_whose_memory_it_reads():
+    x = flambeau.ones(3, requires_grad=True)
+    given = flambeau.tensor(2.0)
+    (repeated,) = grad(x.sum(), x, given)
+    np.testing.assert_array_equal(repeated.numpy(), [2, 2, 2])
+    weight = flambeau.ones(3, requires_grad=True)
+    product = (weight * repeated).sum()
+    given.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation: float32 tensor of shape \[3\]"):
+        product.backward()

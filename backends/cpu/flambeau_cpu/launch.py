@@ -27,7 +27,7 @@ from flambeau.backend import (
 from ._kernels import ffi, lib
 from .memory import blocks_of
 
-__all__ = ["CODES", "Loop", "find", "packed", "plan_for", "walk"]
+__all__ = ["CODES", "Loop", "find", "packed", "plan_for", "unary", "walk"]
 
 #: dtype codes of flambeau.h
 CODES: Final = {each: code for code, each in enumerate(DTYPES)}
@@ -124,14 +124,15 @@ class Loop:
         if kernel is None:
             return None
         out_key = key if self.result is None else key.of(self.result)
-        return (_unary, _binary)[self.operands - 1](kernel, out_key) if self.operands < 3 else _many(kernel, out_key)
+        return (unary, _binary)[self.operands - 1](kernel, out_key) if self.operands < 3 else _many(kernel, out_key)
 
     def source(self) -> str:
         """Where the C kernel gets its operator's name; the C file of the same stem is beside it."""
         return self.place
 
 
-def _unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+def unary(kernel: Any, out_key: Key) -> Callable[..., Tensor]:
+    """A launcher of a C kernel of one input."""
     run, blocks, new = lib.fb_run2, blocks_of(out_key.dtype), object.__new__
 
     def launch(a: Tensor, out: Tensor | None = None) -> Tensor:

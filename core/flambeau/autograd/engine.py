@@ -168,7 +168,7 @@ def _run(
     heap: list[tuple[int, Node]] = []
     leaves: dict[Leaf, Tensor] = {}  # they wait for the end, so that an error on the way changes no gradient
     lent: set[Leaf] = set()  # leaves whose gradient something else may hold as well
-    useful: set[Node | Leaf] | None = None
+    useful: set[Node | Leaf] = set()
     stops: set[Node | Leaf] = set()
     if captured is not None:
         stops = {node for node, _ in captured}
@@ -178,23 +178,26 @@ def _run(
     entered: Any = None  # the choice of providers of the forward calls whose gradients are being computed
     try:
         for node, output, grad in started:
+            if captured is not None and node not in useful:
+                continue
             if type(node) is Leaf:
                 lent.add(node)
-            if useful is None or node in useful:
-                _add(pending, heap, leaves, node, output, grad)
+                _arrive(leaves, node, grad)
+            else:
+                _add(pending, heap, node, output, grad)  # type: ignore[arg-type]
         while heap:
             node = heappop(heap)[1]
             grads = pending.pop(node)
             if node.hooks is not None:
                 entered = _switch(entered, None)
                 grads = _run_hooks(node, grads, captured is None)
-            if captured is not None and node in stops:
-                _capture(captured, node, grads)
+            if captured is not None:
+                if node in stops:
+                    _capture(captured, node, grads)
+                if not any(each is not None and each[0] in useful for each in node.edges):
+                    continue
             if type(grads) is list:
                 grads = node.complete(grads)
-            edges = node.edges
-            if useful is not None and not any(each is not None and each[0] in useful for each in edges):
-                continue
             saved = node.unpack()
             if create_graph:
                 saved = node.with_history(saved)
@@ -210,20 +213,24 @@ def _run(
                 raise
             if not keep and plan.holds:
                 node.saved = None
-            for target, result in zip(edges, results):
+            for target, result in zip(node.edges, results):
                 if target is None or result is None:
                     continue
                 to, output = target
-                if useful is not None and to not in useful:
+                if captured is not None and to not in useful:
                     continue
                 if type(to) is Leaf:
-                    if result is grads or node.op.lends or (len(results) > 1 and _repeated(result, results)):
+                    if result is grads or node.op.lends or (not plan.lone and _repeated(result, results)):
                         lent.add(to)
-                    _add(pending, heap, leaves, to, output, result)
+                    _arrive(leaves, to, result)
                     continue
                 described = to.metadata  # type: ignore[union-attr]
-                if to in pending or described[0] is not result.key or described[1] is not result.geometry:
-                    _add(pending, heap, leaves, to, output, result)
+                if (
+                    to in pending
+                    or described[0] is not result.key
+                    or (described[1] is not result.geometry and described[1].shape != result.geometry.shape)
+                ):
+                    _add(pending, heap, to, output, result)  # type: ignore[arg-type]
                 else:  # the first gradient of a node's only output
                     pending[to] = result  # type: ignore[index]
                     heappush(heap, (-to.sequence, to))  # type: ignore[misc]
@@ -241,18 +248,18 @@ def _run(
         mode.enabled = before
 
 
-def _add(
-    pending: dict[Node, Any], heap: list[Any], leaves: dict[Leaf, Tensor], node: Node | Leaf, output: int, grad: Tensor
-) -> None:
-    """Add a gradient to what a node or a leaf waits for."""
-    if type(node) is Leaf:
-        tensor = node.tensor()
-        if tensor is not None:
-            grad = _fitted(node, grad, tensor.key, tensor.geometry)
-            before = leaves.get(node)
-            leaves[node] = grad if before is None else before + grad  # type: ignore[operator]
-        return
-    assert isinstance(node, Node)
+def _arrive(leaves: dict[Leaf, Tensor], leaf: Leaf, grad: Tensor) -> None:
+    """Add a gradient to what has arrived at a leaf."""
+    tensor = leaf.tensor()
+    if tensor is not None:
+        if grad.key is not tensor.key or grad.geometry is not tensor.geometry:
+            grad = _fitted(leaf, grad, tensor.key, tensor.geometry)
+        before = leaves.get(leaf)
+        leaves[leaf] = grad if before is None else before + grad  # type: ignore[operator]
+
+
+def _add(pending: dict[Node, Any], heap: list[Any], node: Node, output: int, grad: Tensor) -> None:
+    """Add a gradient to what a node waits for."""
     metadata = node.metadata
     several = type(metadata) is list
     grad = _fitted(node, grad, *(metadata[output] if several else metadata))

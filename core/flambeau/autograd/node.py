@@ -10,7 +10,18 @@ from typing import Any, Final, Protocol
 from ..errors import AutogradError
 from ..tensor import VIEW, Tensor, alias, clock
 
-__all__ = ["Differentiable", "Leaf", "Node", "Plan", "edge", "record", "record_inplace", "refresher", "tracked"]
+__all__ = [
+    "Differentiable",
+    "Leaf",
+    "Node",
+    "Plan",
+    "edge",
+    "inputs_of",
+    "record",
+    "record_inplace",
+    "refresher",
+    "tracked",
+]
 
 #: A node and which of its outputs.
 Edge = tuple["Node | Leaf", int]
@@ -25,23 +36,29 @@ class Differentiable(Protocol):
     #: whether formulas may return tensors that others hold too
     lends: bool
 
-    #: those made before, by which inputs need gradients
-    plans: dict[tuple[bool, ...], Plan]
+    #: those made before, by which inputs need gradients: a one followed by a bit for each
+    plans: dict[int, Plan]
 
-    def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan: ...
+    def plan(self, wanted: int, args: tuple[Any, ...]) -> Plan: ...
+
+
+def inputs_of(wanted: int) -> tuple[bool, ...]:
+    """Which inputs need gradients, from the bits that plans are kept by."""
+    return tuple(bit == "1" for bit in f"{wanted:b}"[1:])
 
 
 class Plan:
     """What a node keeps and computes, for one operator and one set of inputs that need gradients."""
 
-    __slots__ = ("holds", "pick", "result", "run")
+    __slots__ = ("holds", "lone", "pick", "result", "run", "tensors")
 
     def __init__(
         self,
         pick: Callable[[tuple[Any, ...]], tuple[Any, ...]],
         run: Callable[[Any, tuple[Any, ...]], Sequence[Any]],
         result: int | None,
-        holds: bool = True,
+        tensors: tuple[int, ...] | None = None,
+        lone: bool = False,
     ) -> None:
         #: chooses what is saved from the arguments followed by the result
         self.pick = pick
@@ -49,8 +66,12 @@ class Plan:
         self.run = run
         #: where among what is saved the result is, if it is
         self.result = result
+        #: where among what is saved tensors may be; None: anywhere
+        self.tensors = tensors
         #: whether tensors are saved, so that a second backward must be asked for
-        self.holds = holds
+        self.holds = tensors is None or bool(tensors)
+        #: whether one input alone gets a gradient, so that no two inputs can get the same tensor
+        self.lone = lone
 
 
 class Node:
@@ -100,7 +121,9 @@ class Node:
                 f"Trying to backward through the graph a second time ({self.name()}): saved tensors have been freed.\n"
                 "Pass retain_graph=True to the first backward() or grad() call."
             )
-        for each in saved:
+        places = self.plan.tensors
+        for place in range(len(saved)) if places is None else places:
+            each = saved[place]
             kind = type(each)
             if kind is Tensor or isinstance(each, Tensor):
                 shared = each.shared
@@ -222,50 +245,39 @@ def tracked(tensor: Tensor) -> bool:
 def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
     """Attach a node to the result of ``op(*args)`` if any input needs a gradient."""
     edges: list[tuple[Node | Leaf, int] | None] = []
-    needs: list[bool] = []
+    wanted = 1
     for position in op.tensors:
         each = args[position]
-        kind = type(each)
-        if kind is list or kind is tuple:
-            found = [_edge_of(part) for part in each]
-            edges += found
-            needs.append(any(found))
-            continue
-        node = None
-        if kind is Tensor or isinstance(each, Tensor):
+        if isinstance(each, Tensor):
             node = each.node
             if node is not None and each.base is not None:
                 node = edge(each)
-        if node is None:
-            edges.append(None)
-            needs.append(False)
-        else:
-            edges.append((node, each.output))
-            needs.append(True)
-    if True in needs:
-        wanted = tuple(needs)
-        attach(op, op.plans.get(wanted) or op.plan(wanted, args), tuple(edges), args, result)
-
-
-def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
-    node = edge(item) if isinstance(item, Tensor) else None
-    return None if node is None else (node, item.output)
-
-
-def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args: tuple[Any, ...], result: Any) -> None:
-    """Make the node and hang it on the outputs that can have a gradient."""
+            if node is not None:
+                edges.append((node, each.output))  # type: ignore[arg-type]
+                wanted += wanted + 1
+                continue
+        elif isinstance(each, (list, tuple)):
+            found = [_edge_of(part) for part in each]
+            edges += found
+            wanted += wanted + any(found)
+            continue
+        edges.append(None)
+        wanted += wanted
+    if not wanted & (wanted - 1):  # only the leading one
+        return
+    plan = op.plans.get(wanted) or op.plan(wanted, args)
+    single = isinstance(result, Tensor)
+    if single and result.key.dtype.category < 2:
+        return
     node = _new(Node)
-    node.op, node.plan, node.edges = op, plan, edges
+    node.op, node.plan, node.edges = op, plan, tuple(edges)
     node.hooks = node.preference = node.trace = None
     if watcher.watching:
         watcher.see(node)
-    if type(result) is Tensor or isinstance(result, Tensor):
-        key = result.key
-        if key.dtype.category < 2:
-            return
+    if single:
         node.saved = plan.pick(args if plan.result is None else (*args, alias(result)))
         node.sequence = clock()
-        node.metadata = (key, result.geometry)
+        node.metadata = (result.key, result.geometry)
         result.node = node
         if result.output:
             result.output = 0
@@ -279,6 +291,11 @@ def attach(op: Differentiable, plan: Plan, edges: tuple[Edge | None, ...], args:
             each.node = node
             if number:
                 each.output = number
+
+
+def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:
+    node = edge(item) if isinstance(item, Tensor) else None
+    return None if node is None else (node, item.output)
 
 
 class _Watcher:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, overload
 
 from ..autograd.grad_mode import mode, no_grad
-from ..autograd.node import Plan, record, record_inplace, tracked
+from ..autograd.node import Plan, inputs_of, record, record_inplace, tracked
 from ..key import Key, devices
 from ..tensor import Tensor, touch
 from .binding import Binding
@@ -117,7 +117,7 @@ class Operator:
         self.overridden = False
         self.returned: Callable[..., Any] | None = None
         self.opaque = False
-        self.plans: dict[tuple[bool, ...], Plan] = {}
+        self.plans: dict[int, Plan] = {}
         if name in operators:
             raise ValueError(f"The operator {name!r} is declared twice.")
         operators[name] = self
@@ -211,14 +211,12 @@ class Operator:
 
     # -- recording ----------------------------------------------------------
 
-    def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan:
+    def plan(self, wanted: int, args: tuple[Any, ...]) -> Plan:
         """What a node must keep and compute when these inputs need gradients."""
-        found = self.plans.get(needs)
-        if found is None:
-            lengths = [len(args[i]) if i in self.lists else 0 for i in self.tensors] if self.lists else []
-            found = make_plan(self, needs, lengths)
-            if not lengths:
-                self.plans[needs] = found
+        lengths = [len(args[i]) if i in self.lists else 0 for i in self.tensors] if self.lists else []
+        found = make_plan(self, inputs_of(wanted), lengths)
+        if not lengths:
+            self.plans[wanted] = found
         return found
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..autograd.engine import grad as gradients_of
 from ..autograd.grad_mode import enable_grad, mode, no_grad
-from ..autograd.node import Plan, record, tracked
+from ..autograd.node import Plan, inputs_of, record, tracked
 from ..key import Key
 from ..tensor import Tensor
 from .plans import reads_of, wants_all
@@ -46,7 +46,7 @@ class Override:
         names = self.gradient[0] if self.gradient is not None else ()
         #: what recording asks of an operator
         self.name, self.lends = op.name, False
-        self.plans: dict[tuple[bool, ...], Plan] = {}
+        self.plans: dict[int, Plan] = {}
         self.tensors = tuple(op.binding.names.index(each) for each in names)
 
     def _accepts(self, *args: Any) -> bool:
@@ -84,14 +84,15 @@ class Override:
     def _spread(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return self.op.binding.spread(function, *args)
 
-    def plan(self, needs: tuple[bool, ...], args: tuple[Any, ...]) -> Plan:
+    def plan(self, wanted: int, args: tuple[Any, ...]) -> Plan:
         """Everything is kept: the body may have to be run for higher derivatives."""
         assert self.gradient is not None
+        needs = inputs_of(wanted)
         formula = self.gradient[1]
         reads = reads_of(functools.partial(formula, needs))
         run = functools.partial(self._run, needs, formula, reads)
-        self.plans[needs] = Plan(_everything, run, len(args) if "result" in reads else None)
-        return self.plans[needs]
+        self.plans[wanted] = Plan(_everything, run, len(args) if "result" in reads else None)
+        return self.plans[wanted]
 
     def _run(
         self,

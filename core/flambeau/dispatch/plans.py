@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..autograd.node import Plan
 from ..errors import AutogradError
@@ -34,19 +34,18 @@ def make_plan(op: Operator, needs: tuple[bool, ...], lengths: list[int]) -> Plan
         wanted += [name for name in each if name not in wanted]
     sources = [names.index(name.removesuffix("_shape")) if name not in names else names.index(name) for name in wanted]
     shapes = [name not in names for name in wanted]
-    if any(shapes):
-        marked = list(zip(sources, shapes, strict=True))
-
-        def pick(items: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple([_shape(items[i]) if bare else items[i] for i, bare in marked])
-    else:
-        pick = _getter(sources)  # type: ignore[assignment]
+    pick = _picker(sources, shapes) if any(shapes) else _getter(sources)
     picks = [_getter([wanted.index(name) for name in each]) for each in reads]
     steps = [(slot, formula, chosen) for (slot, formula), chosen in zip(jobs, picks, strict=True)]
     result = wanted.index("result") if "result" in wanted else None
     last = len(op.tensors)
-    holds = result is not None or any(i < last and not bare for i, bare in zip(sources, shapes, strict=True))
-    return Plan(pick, _runner(steps, last, op.lists, lengths), result, holds)
+    held = tuple(
+        place
+        for place, (source, bare) in enumerate(zip(sources, shapes, strict=True))
+        if place == result or (source < last and not bare)
+    )
+    lone = len(steps) == 1 and steps[0][0] >= 0 and not op.lists
+    return Plan(pick, _runner(steps, last, op.lists, lengths), result, held, lone)
 
 
 def reads_of(formula: Callable[..., Any]) -> tuple[str, ...]:
@@ -72,6 +71,14 @@ def wants_all(formula: Callable[..., Any]) -> bool:
     """Whether a formula takes the gradients of all outputs: its first parameter is ``grads``."""
     bare, position = (formula.func, 1) if isinstance(formula, functools.partial) else (formula, 0)
     return bool(bare.__code__.co_varnames[position] == "grads")
+
+
+def _picker(sources: Sequence[int], shapes: Sequence[bool]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A function that chooses items, of some the shape alone; written out, as every recorded call runs it."""
+    items = [f"shape(items[{i}])" if bare else f"items[{i}]" for i, bare in zip(sources, shapes, strict=True)]
+    return cast(
+        "Callable[[tuple[Any, ...]], tuple[Any, ...]]", eval(f"lambda items: ({', '.join(items)},)", {"shape": _shape})
+    )
 
 
 def _shape(item: Any) -> Any:

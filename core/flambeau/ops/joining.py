@@ -42,24 +42,24 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
         RuntimeError: shapes differ elsewhere, or there is no tensor.
         IndexError: there is no such dimension.
     """
-    if out is None:
+    if out is None and axis is None and (type(tensors) is list or type(tensors) is tuple):
         # The common case: all of one key and number of dimensions.
         try:
             key, geometry = tensors[0].key, tensors[0].geometry
             at = dim + geometry.ndim if dim < 0 else dim
-            plain = 0 <= at < geometry.ndim and axis is None and not isinstance(tensors, Tensor)
-            tracked = False
+            plain, tracked = 0 <= at < geometry.ndim, False
             for each in tensors:
                 if each.key is not key or (
                     each.geometry is not geometry and not _fits(each.geometry.shape, geometry.shape, at)
                 ):
                     plain = False
                     break
-                tracked = tracked or each.node is not None
+                if each.node is not None:
+                    tracked = True
         except (AttributeError, TypeError, LookupError):
             plain = False
         if plain:
-            result: Tensor = (_cat.table.get(key) or _cat.resolve(key))(tensors, at)
+            result: Tensor = (_kernels.get(key) or _cat.resolve(key))(tensors, at)
             if tracked and mode.enabled:
                 record(_cat, (tensors, at), result)
             return result
@@ -72,6 +72,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
 
 
 _cat: Final = cat.op
+_kernels: Final = _cat.table
 
 
 def _fits(shape: Size, other: Size, at: int) -> bool:

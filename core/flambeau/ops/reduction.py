@@ -13,11 +13,11 @@ from ..dispatch.operator import composite, primitive
 from ..dispatch.pointwise import finish_out
 from ..dtype import bool_, default, dtype as Dtype, int64
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, MissingKernelError, ShapeError, shown
-from ..geometry import axis
+from ..geometry import Size, axis
 from ..layout import strided
 from ..tensor import Tensor
 from .conversion import cast_to
-from .views import declared as operator_named
+from .views import declared as operator_named, spread
 
 __all__ = [
     "all_", "any_", "count_nonzero", "dist", "logsumexp", "mean", "norm", "prod", "std", "std_mean", "sum_", "var",
@@ -51,11 +51,9 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     return tuple(named) if named and ndim else ALL_DIMS[ndim]
 
 
-def expand_back(grad: Any, shape: Sequence[int], dims: tuple[int, ...], keepdim: bool) -> Any:
+def expand_back(grad: Any, shape: Size, dims: tuple[int, ...], keepdim: bool) -> Any:
     """A reduction's gradient with the folded dimensions back, ready to broadcast."""
-    if not grad.geometry.ndim:
-        return grad.expand(shape)
-    return with_dims(grad, dims, keepdim).expand(shape)
+    return spread(with_dims(grad, dims, keepdim) if grad.geometry.ndim else grad, shape)
 
 
 def with_dims(reduced: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

@@ -14,11 +14,11 @@ from ..dtype import int64
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown
 from ..geometry import Geometry, Size, axis, contiguous, expanded, strided
 from ..layout import strided as strided_layout
-from ..tensor import VIEW, Tensor, alias, make, view as _view
+from ..tensor import VIEW, Tensor, alias, make, shared_storage, view as _view
 
 __all__ = [
     "declared", "detach", "expand", "expand_as", "flatten", "movedim", "permute", "positions", "reshape", "sizes",
-    "squeeze", "sum_to_size", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "view_as",
+    "spread", "squeeze", "sum_to_size", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "view_as",
 ]  # fmt: skip
 
 
@@ -264,6 +264,17 @@ def expand(self: Tensor, *size: Any) -> Tensor:
 
 
 expand.gradient(self=lambda grad, self_shape: grad.sum_to_size(self_shape))
+
+
+def spread(grad: Any, shape: Size) -> Any:
+    """``expand`` for gradient formulas: what repeats elements cannot be written, so unless it is recorded
+    nobody asks of what it is a view."""
+    known = _expansions.get((grad.geometry, shape))
+    if known is None or known.dense or mode.enabled or grad.key.layout is not strided_layout:
+        return grad.expand(shape)
+    result = make(grad.key, known, grad.memory)
+    result.shared = grad.shared or shared_storage(grad)
+    return result
 
 
 @composite(namespaces=())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from flambeau.backend import DTYPES, Key, Tensor, contiguous, dtype, empty
+from flambeau.backend import DTYPES, Key, Tensor, dtype
 
 from .._kernels import lib
-from ..launch import CODES, find, walk
+from ..launch import CODES, find, unary, walk
 
 __all__ = ["KERNELS"]
 
@@ -56,24 +56,13 @@ def _fill(key: Key) -> Callable[..., None]:
     return launch
 
 
-def _convert(kernel: Any, key: Key, source: Tensor) -> Tensor:
-    geometry = source.geometry
-    result = empty(key, geometry if geometry.dense else contiguous(geometry.shape))
-    if geometry.dense:
-        lib.fb_run2(kernel, geometry.numel, result.memory, source.memory)
-    elif geometry.numel:
-        walk(kernel, (result, source))
-    return result
-
-
 def _clone(key: Key) -> Callable[..., Tensor]:
-    kernel = _converter(key.dtype, key.dtype)
-    return lambda source: _convert(kernel, key, source)
+    return unary(_converter(key.dtype, key.dtype), key)
 
 
 def _cast(key: Key) -> Callable[..., Tensor]:
-    found = {each: (_converter(key.dtype, each), key.of(each)) for each in DTYPES}
-    return lambda source, dtype: _convert(*found[dtype], source)
+    found = {each: unary(_converter(key.dtype, each), key.of(each)) for each in DTYPES}
+    return lambda source, dtype: found[dtype](source)
 
 
 KERNELS: Final[dict[str, Any]] = {

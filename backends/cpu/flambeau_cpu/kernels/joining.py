@@ -33,7 +33,8 @@ class Cat:
     predicate = None
 
     def build(self, key: Key) -> Callable[..., Tensor]:
-        size, blocks, new, call = key.dtype.itemsize, blocks_of(key.dtype), object.__new__, lib.fb_call
+        size, blocks, new = key.dtype.itemsize, blocks_of(key.dtype), object.__new__
+        call, call4 = lib.fb_call, lib.fb_call4
         plans: dict[Any, tuple[Geometry, Any] | None] = {}
 
         def plan(geometries: tuple[Geometry, ...], dim: int) -> tuple[Geometry, Any] | None:
@@ -51,7 +52,12 @@ class Cat:
             return found
 
         def launch(tensors: Sequence[Any], dim: int) -> Tensor:
-            geometries = tuple([each.geometry for each in tensors])
+            count = len(tensors)
+            if count == 2:
+                a, b = tensors
+                geometries = a.geometry, b.geometry
+            else:
+                geometries = tuple([each.geometry for each in tensors])
             found = plans.get((dim, geometries)) or plan(geometries, dim)
             if found is None:
                 dense = [each.contiguous() for each in tensors]
@@ -68,9 +74,8 @@ class Cat:
             out.key, out.geometry = key, geometry
             out.memory = memory = blocks[geometry.numel]()
             out.node = out.shared = None
-            count = len(tensors)
             if count == 2:
-                lib.fb_call4(_cat, memory, tensors[0].memory, tensors[1].memory, _NULL, q)
+                call4(_cat, memory, tensors[0].memory, tensors[1].memory, _NULL, q)
             elif count < 8:
                 call(_cat, memory, *[each.memory for each in tensors], *_REST[count], q)
             else:
