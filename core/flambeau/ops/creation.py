@@ -116,7 +116,7 @@ def filled(key: Key, geometry: Geometry, value: Any) -> Tensor:
     """A dense tensor full of one number."""
     if type(value) not in key.keeps:
         value = number_of(key.dtype, value)
-    if value == 0 and type(value) is not float:
+    if not value and type(value) is not float:
         return make(key, geometry, key.allocate_zeros(geometry.numel))
     result = allocate(key, geometry)
     # A fresh tensor has no history and no views, so the kernel can be called at once.

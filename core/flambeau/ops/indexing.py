@@ -26,6 +26,7 @@ from .parts import select
 
 __all__ = ["__getitem__", "__setitem__", "index", "index_put", "index_put_"]
 
+_BOUNDS: Final = {int, type(None)}
 _MOST_PLANS: Final = 4096
 #: (geometry, what basic indices it was indexed with) to the geometry of the view and its shift
 _plans: Final[dict[Any, tuple[Geometry, int]]] = {}
@@ -49,22 +50,26 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         ValueError: a slice's step is not positive.
     """
     kind = type(index)
+    geometry = self.geometry
     if kind is int:
-        geometry = self.geometry
         plan = _plans.get((geometry, index)) or _plan_int(geometry, index)
         result = _view(self, plan[0], plan[1])
         if self.node is not None and mode.enabled:
             record(select.op, (self, 0, index % geometry.shape[0]), result)
         return result
+    key: Any
     if kind is slice:
+        start, stop, step = index.start, index.stop, index.step
         index = (index,)
-    elif kind is not tuple:
-        return _general(self, index)
-    key = _basic(index)
-    if key is None:
-        return _general(self, index)
-    geometry = self.geometry
-    plan = _plans.get((geometry, key)) or _remember((geometry, key), *_walk(geometry, index))
+        if not (type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS):
+            return _general(self, index)
+        key = geometry, start, stop, step
+    else:
+        basic = _basic(index) if kind is tuple else None
+        if basic is None:
+            return _general(self, index)
+        key = geometry, basic
+    plan = _plans.get(key) or _remember(key, *_walk(geometry, index))
     result = _view(self, plan[0], plan[1])
     if self.node is not None and mode.enabled:
         record(basic_index.op, (self, index), result)
@@ -79,7 +84,7 @@ def _basic(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if kind is slice:
             parts = (each.start, each.stop, each.step)
             for part in parts:
-                if part is not None and type(part) is not int:
+                if type(part) not in _BOUNDS:
                     return None
             found.append(parts)
         elif kind is int or each is None or each is Ellipsis:
