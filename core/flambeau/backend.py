@@ -17,12 +17,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pluggy
 
+from .arrays import ARRAY_DTYPES, ArrayMemory, as_array, from_array, pointwise, returning, writing
 from .capabilities import CAPABILITIES
 from .dispatch.operator import Operator, operators, similar
 from .dispatch.override import Override
@@ -57,63 +58,24 @@ from .errors import (
     ShapeError,
 )
 from .geometry import Geometry, Size, broadcast, broadcast_shapes, contiguous, contiguous_strides, expanded, strided
+from .kernel import Kernel
 from .key import Handle, Key, Memory, intern
 from .layout import layout, sparse_coo, strided as strided_layout
 from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
 
 __all__ = [
-    "CAPABILITIES", "DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "Backend", "BoundsError", "DeviceError",
-    "DtypeError", "FlambeauError", "Geometry", "Handle", "Kernel", "Key", "Memory", "MissingKernelError",
-    "PluginError", "Provider", "ShapeError", "Size", "Tensor", "bfloat16", "bool_", "broadcast", "broadcast_shapes",
-    "complex64", "complex128", "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded",
-    "float16", "float32", "float64", "from_bfloat16", "Hooks", "hookimpl", "hookspec", "int8", "int16", "int32", "int64",
-    "intern", "layout", "make", "shared_storage", "source_of", "sparse_coo", "strided", "strided_layout", "to_bfloat16", "uint8", "view",
+    "ARRAY_DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "ArrayMemory", "Backend",
+    "BoundsError", "CAPABILITIES", "DTYPES", "DeviceError", "DtypeError", "FlambeauError", "Geometry", "Handle",
+    "Hooks", "Kernel", "Key", "Memory", "MissingKernelError", "PluginError", "Provider", "ShapeError", "Size",
+    "Tensor", "as_array", "bfloat16", "bool_", "broadcast", "broadcast_shapes", "complex128", "complex64",
+    "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded", "float16", "float32", "float64",
+    "from_array", "from_bfloat16", "hookimpl", "hookspec", "int16", "int32", "int64", "int8", "intern", "layout",
+    "make", "pointwise", "returning", "shared_storage", "source_of", "sparse_coo", "strided", "strided_layout",
+    "to_bfloat16", "uint8", "view", "writing",
 ]  # fmt: skip
 
 hookspec: Final = pluggy.HookspecMarker("flambeau")
 hookimpl: Final = pluggy.HookimplMarker("flambeau")
-
-
-class Kernel:
-    """One operator's kernel over some dtypes: the simplest :class:`KernelFamily`.
-
-    Args:
-        function: takes the operator's canonical arguments (``python -m flambeau primitives`` lists them)
-            and returns new tensors; a pointwise kernel also takes ``out=``.
-        dtypes: those it serves.
-        predicate: accepts or declines a call, given the same arguments.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        dtypes: Sequence[dtype] = DTYPES,
-        predicate: Callable[..., bool] | None = None,
-    ) -> None:
-        self.function, self.dtypes, self.predicate = function, frozenset(dtypes), predicate
-        self.gradient: tuple[tuple[str, ...], Callable[..., Any]] | None = None
-
-    def gradients(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Give the gradients of a kernel that overrides a composite operator, so that it serves recorded calls too.
-
-        ``@kernel.gradients("input", "weight")`` stands over a function ``(needs, grad, ...)``: whether each of the
-        named arguments needs a gradient, and the gradient of the (first) output, or ``grads``, those of all
-        outputs.  Its other parameters name what it reads: arguments of the operator, or ``result``.  It returns
-        one gradient, or None, for each name.  Calls that need gradients of other arguments, and higher
-        derivatives, are left to the operator's body.
-        """
-
-        def give(formula: Callable[..., Any]) -> Callable[..., Any]:
-            self.gradient = names, formula
-            return formula
-
-        return give
-
-    def build(self, key: Key) -> Callable[..., Any] | None:
-        return self.function if key.dtype in self.dtypes else None
-
-    def source(self) -> str:
-        return source_of(self.function)
 
 
 class Hooks:

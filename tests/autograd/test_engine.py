@@ -399,5 +399,5 @@ def test_a_gradient_that_repeats_the_one_given_knows_whose_memory_it_reads():
     weight = flambeau.ones(3, requires_grad=True)
     product = (weight * repeated).sum()
     given.add_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation: float32 tensor of shape \[3\]"):
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: float32 tensor of shape \[3\]"):
         product.backward()

@@ -76,7 +76,7 @@ def test_nobody_has_it(toy):
 def test_a_provider_is_disabled(rival, version):
     with backends.disable("cpu"):
         assert message(lambda: torch.ones(2)) == (
-            '"fill_" not implemented for float32 on cpu (strided).\n'
+            '"copy_" not implemented for float32 on cpu (strided).\n'
             f"cpu {version} is disabled.\n"
             "rival 9 has no kernel for it.\n"
             "Put it back into service with flambeau.backends.enable('cpu')."

@@ -35,6 +35,7 @@ __all__ = [
     "offer",
     "offers",
     "operators",
+    "overwrite",
     "primitive",
     "similar",
     "view_op",
@@ -54,7 +55,7 @@ def similar(name: str) -> str:
         return len(ours & theirs) / (len(ours | theirs) or 1)
 
     return (
-        ", ".join([each for each in sorted(operators, key=likeness, reverse=True) if likeness(each) > 0.2][:4])
+        ", ".join([each for each in sorted(sorted(operators), key=likeness, reverse=True) if likeness(each) > 0.2][:4])
         or "none"
     )
 
@@ -200,7 +201,8 @@ class Operator:
         if self.kind == "composite":
             return functools.partial(self.binding.spread, cast(Kernel, self.body))
         if self.body is not None:
-            return no_grad()(self.body) if self.differentiable else self.body
+            body = no_grad()(self.body) if self.differentiable else self.body
+            return _into(body) if self.kind == "pointwise" else body
 
         def missing(*args: Any, **kwargs: Any) -> Any:
             if substitute is not None:
@@ -218,6 +220,23 @@ class Operator:
         if not lengths:
             self.plans[wanted] = found
         return found
+
+
+def _into(body: Callable[..., Any]) -> Kernel:
+    """A pointwise body as a kernel, which can be told where its result goes."""
+
+    def run(*operands: Any, out: Any = None) -> Any:
+        result = body(*operands)
+        return result if out is None else overwrite(out, result)
+
+    return run
+
+
+def overwrite(target: Tensor, values: Tensor) -> Tensor:
+    """Write as a kernel does, of equal shape and any dtype: whoever calls the kernel notes the write."""
+    copy = operators["copy_"]
+    (copy.table.get(target.key) or copy.resolve(target.key))(target, values)
+    return target
 
 
 class Offer(NamedTuple):

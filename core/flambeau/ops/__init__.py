@@ -5,6 +5,7 @@ from . import (
     arithmetic,
     class_loss,
     comparison,
+    composed,
     conversion,
     convolution,
     creation,

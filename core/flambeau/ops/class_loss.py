@@ -8,8 +8,10 @@ from ..dispatch.operator import primitive
 from ..dtype import float32, int64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, BoundsError, DtypeError, ShapeError
 from ..geometry import Geometry, contiguous
-from ..tensor import Tensor, empty
+from ..tensor import Tensor, constant, empty
 from .loss import MEAN, declare_loss, reduce_loss, reduction_of
+from .ranges import arange
+from .ternary import where
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -43,16 +45,22 @@ def _class_loss(
     self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
 ) -> Any:
     factors = _factors(self, target, weight, ignore_index)
-    safe = target.masked_fill(target == ignore_index, 0).unsqueeze(1)
-    values = -(self.log_softmax(1) if normalise else self).gather(1, safe).squeeze(1) * factors
+    scores = self.log_softmax(1) if normalise else self
+    values = -where(_hot(self, target), scores, constant(self.key, 0)).sum(1) * factors
     values = values.masked_fill(target == ignore_index, 0)
     return values.sum() / factors.sum() if reduction == MEAN else reduce_loss(values, reduction)
+
+
+def _hot(self: Any, target: Any) -> Any:
+    """Where in (N, C, ...) the targets' classes are."""
+    classes = arange(self.shape[1], device=self.device).view((-1,) + (1,) * (target.ndim - 1))
+    return classes == target.unsqueeze(1)
 
 
 def _factors(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
     """The weight of each target, 0 where it is ignored."""
     kept = target != ignore_index
-    if bool((kept & ((target < 0) | (target >= self.shape[1]))).any()):
+    if bool(kept.logical_and((target < 0).logical_or(target >= self.shape[1])).any()):
         raise BoundsError(f"Target out of bounds: class numbers must be in [0, {self.shape[1] - 1}].")
     factors = kept.to(self.dtype)
     return factors if weight is None else factors * weight[target.masked_fill(~kept, 0)]
@@ -71,9 +79,9 @@ def class_loss_backward(
 def _class_loss_backward(
     grad: Any, self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
 ) -> Any:
-    scale, safe = _scaled(grad, self, target, weight, reduction, ignore_index)
-    result = self.softmax(1) * scale if normalise else self.new_zeros(self.shape)
-    return result.scatter_add(1, safe, -scale)
+    scale, _ = _scaled(grad, self, target, weight, reduction, ignore_index)
+    zero = constant(self.key, 0)
+    return (self.softmax(1) * scale if normalise else zero) - where(_hot(self, target), scale, zero)
 
 
 def _scaled(grad: Any, self: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:

@@ -1,0 +1,108 @@
+"""What primitives are made of where a backend has no kernel of their own: few kernels carry many operators.
+
+``add``, ``mul``, ``div``, ``eq``, ``lt``, ``maximum``, ``where``, ``exp``, ``log``, ``sum``, ``amax`` and ``copy_``
+are at the bottom; a body is exact where its operator is, and rounds some times more where it rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from ..dispatch.operator import operators, overwrite
+from ..dtype import uint8
+from ..geometry import contiguous
+from ..tensor import constant, empty
+from . import activation, arithmetic, comparison, conversion, masking, ranges, reduction, softmax, ternary, unary  # noqa: F401, they declare
+from .creation import tensor
+from .ternary import where
+
+__all__ = ["OTHERS", "POINTWISE"]
+
+
+def _negative(x: Any) -> Any:
+    return x * (255 if x.dtype is uint8 else -1)
+
+
+def _above(x: Any, low: Any, otherwise: Any) -> Any:
+    """``otherwise`` where ``x <= low``, which no NaN is, 0 there."""
+    return where(x <= low, constant(otherwise.key, 0), otherwise)
+
+
+def _infinite(x: Any) -> Any:
+    return x.eq(math.inf) + x.eq(-math.inf) if x.is_floating_point() else x.ne(x)
+
+
+def _finite(x: Any) -> Any:
+    return (x - x).eq(0) if x.is_floating_point() else x.eq(x)
+
+
+POINTWISE: Final[dict[str, Any]] = {
+    "sub": lambda a, b: a + _negative(b),
+    "neg": _negative,
+    "reciprocal": lambda x: constant(x.key, 1) / x,
+    "rsqrt": lambda x: x.sqrt().reciprocal(),
+    "add_scaled": lambda a, b, alpha: a + b * alpha,
+    "addcmul": lambda x, a, b, value: x + a * b * value,
+    "addcdiv": lambda x, a, b, value: x + a / b * value,
+    "clip_numbers": lambda x, low, high: x.maximum(low).minimum(high),
+    "ne": lambda a, b: a.eq(b).eq(False),
+    "gt": lambda a, b: b.lt(a),
+    "le": lambda a, b: a.lt(b) + a.eq(b),
+    "ge": lambda a, b: b.lt(a) + a.eq(b),
+    "logical_not": lambda x: x.eq(0),
+    "logical_and": lambda a, b: a.ne(0) * b.ne(0),
+    "logical_or": lambda a, b: a.ne(0) + b.ne(0),
+    "logical_xor": lambda a, b: a.ne(0).ne(b.ne(0)),
+    "isnan": lambda x: x.ne(x),
+    "isinf": _infinite,
+    "isfinite": _finite,
+    "relu": lambda x: x.maximum(0),
+    "threshold_backward": lambda upstream, x, limit: _above(x, limit, upstream),
+    "sigmoid": lambda x: (x.neg().exp() + 1).reciprocal(),
+    "sigmoid_backward": lambda upstream, output: upstream * (1 - output) * output,
+    "tanh_backward": lambda upstream, output: upstream * (1 - output * output),
+    "silu": lambda x: x * x.sigmoid(),
+}
+
+
+def _softmax(x: Any, dim: int) -> Any:
+    powers = (x - x.amax(dim, True)).exp()
+    return powers / powers.sum(dim, True)
+
+
+def _log_softmax(x: Any, dim: int) -> Any:
+    shifted = x - x.amax(dim, True)
+    return shifted - shifted.exp().sum(dim, True).log()
+
+
+def _any(x: Any, dims: Any, keepdim: bool) -> Any:
+    return x.ne(0).sum(dims, keepdim).ne(0).to(x.dtype if x.dtype is uint8 else None)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return overwrite(empty(x.key.of(dtype), contiguous(x.shape)), x)
+
+
+def _arange(x: Any, start: Any, step: Any) -> Any:
+    return overwrite(x, tensor(start + np.arange(x.shape[0]) * step, dtype=x.dtype, device=x.device))
+
+
+OTHERS: Final[dict[str, Any]] = {
+    "cast": _cast,
+    "fill_": lambda x, value: overwrite(x, value.expand(x.shape)),
+    "masked_fill_": lambda x, mask, value: overwrite(x, where(mask, value, x)),
+    "arange_": _arange,
+    "mean": lambda x, dims, keepdim: x.sum(dims, keepdim) / math.prod(x.shape[each] for each in dims),
+    "any": _any,
+    "all": lambda x, dims, keepdim: x.eq(0).any(dims, keepdim).eq(0).to(x.dtype if x.dtype is uint8 else None),
+    "softmax": lambda x, dim: _softmax(x, dim) if x.numel() else x.clone(),
+    "log_softmax": lambda x, dim: _log_softmax(x, dim) if x.numel() else x.clone(),
+    "softmax_backward": lambda grad, output, dim: output * (grad - (grad * output).sum(dim, True)),
+    "log_softmax_backward": lambda grad, output, dim: grad - output.exp() * grad.sum(dim, True),
+}
+
+for _name, _body in {**POINTWISE, **OTHERS}.items():
+    operators[_name].composite(_body)

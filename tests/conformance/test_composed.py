@@ -1,0 +1,79 @@
+"""What primitives are composed of, proven by the kit as if each body were a backend's kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flambeau.backend import (
+    ArrayMemory,
+    Backend,
+    Kernel,
+    bool_,
+    float32,
+    float64,
+    int32,
+    int64,
+    pointwise,
+    returning,
+    uint8,
+    writing,
+)
+from flambeau.backends import register
+from flambeau.conformance.suite import Suite
+from flambeau.dispatch.operator import operators
+from flambeau.ops.composed import OTHERS, POINTWISE
+
+FLOATS = (float32, float64)
+NUMBERS = (uint8, int32, int64, *FLOATS)
+ALL = (bool_, *NUMBERS)
+#: bodies of operators that bool, or whole numbers, do not have
+NO_BOOL = [
+    "add_scaled", "addcmul", "addmm", "arange_", "clip_numbers", "dot", "linear", "matmul", "mv", "neg", "relu", "sub",
+    "threshold_backward",
+]  # fmt: skip
+FLOATING = [
+    "addcdiv", "class_loss", "log_softmax", "log_softmax_backward", "mean", "pair_loss", "reciprocal", "rsqrt", "sgd_step_",
+    "sigmoid", "sigmoid_backward", "silu", "softmax", "softmax_backward", "tanh_backward",
+]  # fmt: skip
+NARROWER = {**dict.fromkeys(NO_BOOL, NUMBERS), **dict.fromkeys(FLOATING, FLOATS)}
+
+
+def total(a, dims, keepdim, dtype):
+    return np.sum(a, axis=dims, keepdims=keepdim, dtype=np.float64 if dtype in FLOATS else dtype.numpy)
+
+
+def peak(a, dims, keepdim):
+    return np.max(a, axis=dims, keepdims=keepdim)
+
+
+#: the bottom
+KERNELS = {
+    **{name: pointwise(function, ALL) for name, function in {"add": np.add, "mul": np.multiply, "maximum": np.maximum}.items()},
+    **{name: pointwise(function, ALL, bool_) for name, function in {"eq": np.equal, "lt": np.less}.items()},
+    **{name: pointwise(function, FLOATS) for name, function in {"div": np.divide, "exp": np.exp, "log": np.log, "sqrt": np.sqrt}.items()},
+    "where": returning(lambda a, b, condition: np.where(condition, a, b), ALL),
+    "minimum": pointwise(np.minimum, ALL),
+    "sum": returning(total, ALL, lambda x, dims, keepdim, dtype: dtype),
+    "amax": returning(peak, ALL),
+    "mm": returning(np.matmul, NUMBERS),
+    "abs": pointwise(np.abs, NUMBERS),
+    "gather": returning(lambda a, index, dim: np.take_along_axis(a, index, dim), ALL),
+    "copy_": writing(lambda target, source: source.astype(target.dtype), ALL),
+}  # fmt: skip
+
+
+#: declared beside their operators
+BESIDE = ["addmm", "class_loss", "clone", "dot", "linear", "matmul", "mv", "pair_loss", "sgd_step_"]
+BODIES = [*POINTWISE, *OTHERS, *BESIDE]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_is_a_kernel(name):
+    bodies = {each: Kernel(operators[each].otherwise(None), NARROWER.get(each, ALL)) for each in BODIES}
+    kernels = {**KERNELS, **bodies}
+    with register(Backend(name="bottom", device="bottom", version="1", memory=ArrayMemory(), kernels=kernels)):
+        suite = Suite("bottom", only=[name])
+        found = [suite.run(each) for each in suite.cases()]
+    assert sum(each.status == "passed" for each in found) >= 10
+    assert [(str(each.case), each.detail) for each in found if each.status == "failed"] == []
