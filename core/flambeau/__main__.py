@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .cli import doctor, extensions, installed, matrix, primitives, where
+from .cli import doctor, extensions, installed, matrix, new_backend, primitives, where
 from .plugins import CORE_VERSION
 
 __all__ = ["main"]
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="What is installed and whether it works, where things are, who serves what.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (installed, doctor, matrix, where, primitives, extensions):
+    for module in (installed, doctor, matrix, where, primitives, new_backend, extensions):
         module.add(commands)
     text = "the version of the core"
     commands.add_parser("version", help=text, description=f"Print {text}.").set_defaults(run=_version)

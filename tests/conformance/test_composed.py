@@ -29,7 +29,7 @@ NUMBERS = (uint8, int32, int64, *FLOATS)
 ALL = (bool_, *NUMBERS)
 #: bodies of operators that bool, or whole numbers, do not have
 NO_BOOL = [
-    "add_scaled", "addcmul", "addmm", "arange_", "clip_numbers", "dot", "linear", "matmul", "mv", "neg", "relu", "sub",
+    "add_scaled", "addcmul", "addmm", "arange_", "argmin", "clip_numbers", "dot", "linear", "matmul", "mv", "neg", "relu", "sub",
     "threshold_backward",
 ]  # fmt: skip
 FLOATING = [
@@ -49,16 +49,14 @@ def peak(a, dims, keepdim):
 
 #: the bottom
 KERNELS = {
-    **{name: pointwise(function, ALL) for name, function in {"add": np.add, "mul": np.multiply, "maximum": np.maximum}.items()},
+    **{name: pointwise(function, ALL) for name, function in {"add": np.add, "mul": np.multiply}.items()},
     **{name: pointwise(function, ALL, bool_) for name, function in {"eq": np.equal, "lt": np.less}.items()},
     **{name: pointwise(function, FLOATS) for name, function in {"div": np.divide, "exp": np.exp, "log": np.log, "sqrt": np.sqrt}.items()},
     "where": returning(lambda a, b, condition: np.where(condition, a, b), ALL),
-    "minimum": pointwise(np.minimum, ALL),
     "sum": returning(total, ALL, lambda x, dims, keepdim, dtype: dtype),
     "amax": returning(peak, ALL),
     "mm": returning(np.matmul, NUMBERS),
-    "abs": pointwise(np.abs, NUMBERS),
-    "gather": returning(lambda a, index, dim: np.take_along_axis(a, index, dim), ALL),
+    "argmax": returning(lambda a, dim, keepdim: np.argmax(a, axis=dim, keepdims=keepdim), ALL, int64),
     "copy_": writing(lambda target, source: source.astype(target.dtype), ALL),
 }  # fmt: skip
 

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 import venv
 from pathlib import Path
 
 import numpy
 import pluggy
 import pytest
+import setuptools
 
 import flambeau
 from flambeau.autograd import gradcheck
@@ -197,30 +199,57 @@ def test_the_documentation_names_every_category():
     assert unnamed == set()
 
 
-@pytest.mark.packaging
-def test_wheels_are_enough(tmp_path):
-    """The core's wheel and a plug-in beside it, in an environment that knows nothing of this repository."""
-    shutil.copytree(
-        ROOT / "core", tmp_path / "core", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
-    )
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """An environment with the core's wheel that knows nothing of this repository: its Python, and what installs there."""
+    folder = tmp_path_factory.mktemp("fresh")
+    shutil.copytree(ROOT / "core", folder / "core", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, tmp_path / "core"], check=True)
-    (wheel,) = tmp_path.glob("flambeau-*.whl")
-    venv.create(tmp_path / "fresh", with_pip=False)
-    python = tmp_path / "fresh" / "bin" / "python"
-    subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], check=True)
-    (site,) = (tmp_path / "fresh").glob("lib/python*/site-packages")
-    # NumPy, pluggy and pytest are this environment's.
-    others = {str(Path(each.__file__).parents[1]) for each in (numpy, pluggy, pytest)}
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, folder / "core"], check=True)
+    (wheel,) = folder.glob("flambeau-*.whl")
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    install = [*pip, "--python", python, "install", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*install, wheel], check=True)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    # NumPy, pluggy, pytest and setuptools are this environment's.
+    others = {str(Path(each.__file__).parents[1]) for each in (numpy, pluggy, pytest, setuptools)}
     (site / "others.pth").write_text("\n".join(others))
-    path, empty = wick(tmp_path, "lame", "pass")
-    done = subprocess.run(
-        [python, "-m", "pytest", "--pyargs", "flambeau.conformance", "--device=lame"],
-        cwd=empty, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    return python, install
+
+
+def run(*command, cwd, **environment):
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "flambeau conformance of lame (lame 1.0)" in done.stdout
-    assert "37 operators with 192 kernels, 192 of them run" in done.stdout
-    where = "import flambeau, pytest_flambeau; print(flambeau.__file__, pytest_flambeau.__file__)"
-    files = subprocess.run([python, "-c", where], cwd=empty, capture_output=True, text=True).stdout.split()
-    assert len(files) == 2 and all(each.startswith(str(site)) for each in files), files
+    return done.stdout
+
+
+@pytest.mark.packaging
+def test_wheels_are_enough(fresh, tmp_path):
+    """The core's wheel and a plug-in beside it, from an empty folder."""
+    python, _ = fresh
+    path, empty = wick(tmp_path, "lame", "pass")
+    told = run(python, "-m", "pytest", "--pyargs", "flambeau.conformance", "--device=lame", cwd=empty, PYTHONPATH=path)
+    assert "flambeau conformance of lame (lame 1.0)" in told
+    assert "37 operators with 192 kernels, 192 of them run" in told
+    files = run(
+        python, "-c", "import flambeau, pytest_flambeau; print(flambeau.__file__, pytest_flambeau.__file__)", cwd=empty
+    ).split()
+    assert len(files) == 2 and all(each.startswith(str(python.parents[1])) for each in files), files
+
+
+@pytest.mark.packaging
+def test_a_new_backend_is_written_installed_proven_and_trained_on(fresh, tmp_path):
+    python, install = fresh
+    told = run(python, "-m", "flambeau", "new-backend", "abacus", cwd=tmp_path)
+    assert "Wrote ./flambeau-abacus:\n" in told and "-m pip install -e ./flambeau-abacus\n" in told
+    run(*install, "./flambeau-abacus", cwd=tmp_path)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    start = time.monotonic()
+    told = run(python, "-m", "pytest", "--pyargs", "flambeau.conformance", "--device=abacus", cwd=empty)
+    assert time.monotonic() - start < 60
+    assert "15 operators with 69 kernels, 69 of them run. " in told and " 0 failed" in told
+    script = Path(__file__).with_name("perceptron.py")
+    assert "served by abacus alone" in run(python, script, "abacus", cwd=empty)

@@ -37,6 +37,7 @@ COMMANDS = {
     "help_matrix": (0, "matrix", "--help"),
     "help_where": (0, "where", "--help"),
     "help_primitives": (0, "primitives", "--help"),
+    "help_new_backend": (0, "new-backend", "--help"),
     "no_command": (2,),
     "no_device": (2, "matrix"),
 }

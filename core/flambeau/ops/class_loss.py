@@ -44,26 +44,25 @@ def class_loss(
 def _class_loss(
     self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
 ) -> Any:
-    factors = _factors(self, target, weight, ignore_index)
+    hot, factors = _targets(self, target, weight, ignore_index)
     scores = self.log_softmax(1) if normalise else self
-    values = -where(_hot(self, target), scores, constant(self.key, 0)).sum(1) * factors
-    values = values.masked_fill(target == ignore_index, 0)
+    values = _chosen(hot, -scores) * factors
     return values.sum() / factors.sum() if reduction == MEAN else reduce_loss(values, reduction)
 
 
-def _hot(self: Any, target: Any) -> Any:
-    """Where in (N, C, ...) the targets' classes are."""
-    classes = arange(self.shape[1], device=self.device).view((-1,) + (1,) * (target.ndim - 1))
-    return classes == target.unsqueeze(1)
-
-
-def _factors(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
-    """The weight of each target, 0 where it is ignored."""
+def _targets(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any]:
+    """Where in (N, C, ...) the target classes are, and the weight of each target; ignored ones are nowhere, weight 0."""
     kept = target != ignore_index
     if bool(kept.logical_and((target < 0).logical_or(target >= self.shape[1])).any()):
         raise BoundsError(f"Target out of bounds: class numbers must be in [0, {self.shape[1] - 1}].")
-    factors = kept.to(self.dtype)
-    return factors if weight is None else factors * weight[target.masked_fill(~kept, 0)]
+    along = (-1,) + (1,) * (target.ndim - 1)
+    hot = (arange(self.shape[1], device=self.device).view(along) == target.unsqueeze(1)).logical_and(kept.unsqueeze(1))
+    return hot, kept.to(self.dtype) if weight is None else _chosen(hot, weight.view(along))
+
+
+def _chosen(hot: Any, values: Any, keepdim: bool = False) -> Any:
+    """Of each target, the value of its class."""
+    return where(hot, values, constant(values.key, 0)).sum(1, keepdim)
 
 
 @primitive("grad self target weight? scratch | normalise reduction ignore_index", method=False, namespaces=())
@@ -79,16 +78,15 @@ def class_loss_backward(
 def _class_loss_backward(
     grad: Any, self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str, ignore_index: int
 ) -> Any:
-    scale, _ = _scaled(grad, self, target, weight, reduction, ignore_index)
+    hot, scale = _scaled(grad, self, target, weight, reduction, ignore_index)
     zero = constant(self.key, 0)
-    return (self.softmax(1) * scale if normalise else zero) - where(_hot(self, target), scale, zero)
+    return (self.softmax(1) * scale if normalise else zero) - where(hot, scale, zero)
 
 
-def _scaled(grad: Any, self: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
-    """The gradient of each target's loss, and the targets with 0 for ignored ones; both (N, 1, ...)."""
-    factors = _factors(self, target, weight, ignore_index)
-    scale = grad * (factors / factors.sum() if reduction == MEAN else factors)
-    return scale.unsqueeze(1), target.masked_fill(target == ignore_index, 0).unsqueeze(1)
+def _scaled(grad: Any, self: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> tuple[Any, Any]:
+    """Where the targets' classes are, and the gradient (N, 1, ...) of each target's loss."""
+    hot, factors = _targets(self, target, weight, ignore_index)
+    return hot, (grad * (factors / factors.sum() if reduction == MEAN else factors)).unsqueeze(1)
 
 
 class_loss.gradient(
@@ -103,10 +101,10 @@ def _(
     needs: Any, v: Any, grad: Any, self: Any, target: Any, weight: Any, scratch: Any, normalise: bool, reduction: str,
     ignore_index: int,
 ) -> Any:  # fmt: skip
-    unit, safe = _scaled(grad.detach() * 0 + 1, self, target, weight, reduction, ignore_index)
+    hot, unit = _scaled(grad.detach() * 0 + 1, self, target, weight, reduction, ignore_index)
     p = self.softmax(1) if normalise else None
     mean = (p * v).sum(1, keepdim=True) if normalise else 0
-    along = ((mean - v.gather(1, safe)) * unit).squeeze(1)
+    along = ((mean - _chosen(hot, v, True)) * unit).squeeze(1)
     if reduction != "none":
         along = along.sum()
     bent = None

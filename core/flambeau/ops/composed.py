@@ -1,6 +1,6 @@
 """What primitives are made of where a backend has no kernel of their own: few kernels carry many operators.
 
-``add``, ``mul``, ``div``, ``eq``, ``lt``, ``maximum``, ``where``, ``exp``, ``log``, ``sum``, ``amax`` and ``copy_``
+``add``, ``mul``, ``div``, ``eq``, ``lt``, ``where``, ``exp``, ``log``, ``sqrt``, ``sum``, ``amax``, ``argmax`` and ``copy_``
 are at the bottom; a body is exact where its operator is, and rounds some times more where it rounds.
 """
 
@@ -12,11 +12,25 @@ from typing import Any, Final
 import numpy as np
 
 from ..dispatch.operator import operators, overwrite
-from ..dtype import uint8
+from ..dtype import bool_, uint8
 from ..geometry import contiguous
 from ..tensor import constant, empty
-from . import activation, arithmetic, comparison, conversion, masking, ranges, reduction, softmax, ternary, unary  # noqa: F401, they declare
+from . import (  # noqa: F401, they declare
+    activation,
+    arithmetic,
+    comparison,
+    conversion,
+    extrema,
+    joining,
+    masking,
+    ranges,
+    reduction,
+    softmax,
+    ternary,
+    unary,
+)  # fmt: skip
 from .creation import tensor
+from .ranges import arange
 from .ternary import where
 
 __all__ = ["OTHERS", "POINTWISE"]
@@ -24,6 +38,11 @@ __all__ = ["OTHERS", "POINTWISE"]
 
 def _negative(x: Any) -> Any:
     return x * (255 if x.dtype is uint8 else -1)
+
+
+def _mirrored(x: Any) -> Any:
+    """The numbers in reverse order: -x, but -1 - x of whole ones, which exists for each."""
+    return x.eq(False) if x.dtype is bool_ else _negative(x if x.is_floating_point() else x + 1)
 
 
 def _above(x: Any, low: Any, otherwise: Any) -> Any:
@@ -47,6 +66,9 @@ POINTWISE: Final[dict[str, Any]] = {
     "add_scaled": lambda a, b, alpha: a + b * alpha,
     "addcmul": lambda x, a, b, value: x + a * b * value,
     "addcdiv": lambda x, a, b, value: x + a / b * value,
+    "maximum": lambda a, b: where(a.lt(b) + b.ne(b), b, a),
+    "minimum": lambda a, b: where(b.lt(a) + b.ne(b), b, a),
+    "abs": lambda x: x.clone() if x.dtype is bool_ else where(x.le(0), x.neg() + 0, x),
     "clip_numbers": lambda x, low, high: x.maximum(low).minimum(high),
     "ne": lambda a, b: a.eq(b).eq(False),
     "gt": lambda a, b: b.lt(a),
@@ -86,6 +108,23 @@ def _cast(x: Any, dtype: Any) -> Any:
     return overwrite(empty(x.key.of(dtype), contiguous(x.shape)), x)
 
 
+def _cat(tensors: Any, dim: int) -> Any:
+    first, start = tensors[0], 0
+    shape = list(first.shape)
+    shape[dim] = sum(each.shape[dim] for each in tensors)
+    result: Any = empty(first.key, contiguous(tuple(shape)))
+    for each in tensors:
+        overwrite(result.narrow(dim, start, each.shape[dim]), each)
+        start += each.shape[dim]
+    return result
+
+
+def _below(x: Any, diagonal: int) -> Any:
+    """Whether elements of matrices are on or below a diagonal."""
+    rows, columns = x.shape[-2:]
+    return arange(columns, device=x.device).le(arange(rows, device=x.device).unsqueeze(1) + diagonal)
+
+
 def _arange(x: Any, start: Any, step: Any) -> Any:
     return overwrite(x, tensor(start + np.arange(x.shape[0]) * step, dtype=x.dtype, device=x.device))
 
@@ -95,6 +134,11 @@ OTHERS: Final[dict[str, Any]] = {
     "fill_": lambda x, value: overwrite(x, value.expand(x.shape)),
     "masked_fill_": lambda x, mask, value: overwrite(x, where(mask, value, x)),
     "arange_": _arange,
+    "cat": _cat,
+    "tril": lambda x, diagonal: where(_below(x, diagonal), x, constant(x.key, 0)),
+    "triu": lambda x, diagonal: where(_below(x, diagonal - 1), constant(x.key, 0), x),
+    "amin": lambda x, dims, keepdim: _mirrored(_mirrored(x).amax(dims, keepdim)),
+    "argmin": lambda x, dim, keepdim: _mirrored(x).argmax(dim, keepdim),
     "mean": lambda x, dims, keepdim: x.sum(dims, keepdim) / math.prod(x.shape[each] for each in dims),
     "any": _any,
     "all": lambda x, dims, keepdim: x.eq(0).any(dims, keepdim).eq(0).to(x.dtype if x.dtype is uint8 else None),
