@@ -45,7 +45,7 @@ test-sanitize: ## the tests on kernels built with AddressSanitizer and UBSan
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(SANITIZED)/python -m pytest -n 2 -m "not timing and not packaging"
 
 # What is proven, each from an empty directory: a device, or device:provider.
-CONFORMANCE ?= cpu cpu:sparse
+CONFORMANCE ?= cpu cpu:sparse numpy
 conformance: setup ## the conformance kit for every backend of this repository
 	@rm -rf .conformance && mkdir .conformance
 	@cd .conformance && for each in $(CONFORMANCE); do \

@@ -160,13 +160,22 @@ def main():
     check_machine(options.purpose)
 
     folder = ROOT / (".venv-sanitize" if options.sanitize else ".venv")
-    environment = Environment(folder, steps=6)
-    pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "install"]
-    name = folder.name
     if options.sanitize:
         os.environ["FLAMBEAU_CPU_SANITIZE"] = "1"
-    flags = [os.environ.get(each, "") for each in ("CC", "CFLAGS", "FLAMBEAU_CPU_CFLAGS", "FLAMBEAU_CPU_SANITIZE")]
-
+    compiled = [os.environ.get(each, "") for each in ("CC", "CFLAGS", "FLAMBEAU_CPU_CFLAGS", "FLAMBEAU_CPU_SANITIZE")]
+    packages = {
+        "core": ("Installing flambeau", []),
+        "backends/cpu": ("Compiling and installing flambeau-cpu", compiled),
+        "backends/sparse": ("Compiling and installing flambeau-sparse", compiled),
+        "extensions": ("Installing flambeau-extensions", []),
+    }
+    if options.purpose == "test":
+        for each in sorted((ROOT / "examples/backends").glob("*/pyproject.toml")):
+            folder_name = each.parent.name
+            packages[f"examples/backends/{folder_name}"] = f"Installing the example {folder_name}", []
+    environment = Environment(folder, steps=2 + len(packages))
+    pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "install"]
+    name = folder.name
     environment.step(
         f"Making {name}", "venv", [], [str(folder)],
         [sys.executable, "-m", "venv", "--clear", folder],
@@ -178,12 +187,6 @@ def main():
         f"Installing what {options.purpose} needs", f"requirements-{options.purpose}",
         sorted(requirements.glob("*.txt")), [], [*pip, "-r", wanted],
     )  # fmt: skip
-    packages = {
-        "core": ("Installing flambeau", []),
-        "backends/cpu": ("Compiling and installing flambeau-cpu", flags),
-        "backends/sparse": ("Compiling and installing flambeau-sparse", flags),
-        "extensions": ("Installing flambeau-extensions", []),
-    }
     for package, (title, facts) in packages.items():
         environment.step(
             title, package.replace("/", "-"), list(sources(ROOT / package)), facts,

@@ -234,8 +234,10 @@ def _into(body: Callable[..., Any]) -> Kernel:
 
 def overwrite(target: Tensor, values: Tensor) -> Tensor:
     """Write as a kernel does, of equal shape and any dtype: whoever calls the kernel notes the write."""
-    copy = operators["copy_"]
-    (copy.table.get(target.key) or copy.resolve(target.key))(target, values)
+    copy, key, theirs = operators["copy_"], target.key, values.key
+    if key.device is not theirs.device or key.layout is not theirs.layout:
+        key = meeting(copy.name, key, target, values)
+    (copy.table.get(key) or copy.resolve(key))(target, values)
     return target
 
 

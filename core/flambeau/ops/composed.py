@@ -20,9 +20,12 @@ from . import (  # noqa: F401, they declare
     arithmetic,
     comparison,
     conversion,
+    dropout,
     extrema,
     joining,
     masking,
+    normalization,
+    random,
     ranges,
     reduction,
     softmax,
@@ -129,6 +132,78 @@ def _arange(x: Any, start: Any, step: Any) -> Any:
     return overwrite(x, tensor(start + np.arange(x.shape[0]) * step, dtype=x.dtype, device=x.device))
 
 
+def _variance(x: Any, dims: Any, keepdim: bool, correction: float) -> Any:
+    off = x - x.mean(dims, True)
+    count = math.prod(x.shape[each] for each in dims) - correction
+    return (off * off).sum(dims, keepdim) / max(count, 0)
+
+
+def _scaled(normal: Any, weight: Any, bias: Any, shape: Any) -> Any:
+    if weight is not None:
+        normal = normal * weight.view(shape)
+    return normal if bias is None else normal + bias.view(shape)
+
+
+def _normal_back(grad: Any, normal: Any, rstd: Any, dims: Any) -> Any:
+    """The gradient through ``normal = (x - mean) * rstd``, whose statistics are taken over ``dims``."""
+    return (grad - grad.mean(dims, True) - normal * (grad * normal).mean(dims, True)) * rstd
+
+
+def _channelwise(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions that a channel's statistics are taken over, and the shape of what is one for each channel."""
+    return (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
+
+
+def _batch_norm_train(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    dims, _ = _channelwise(x)
+    mean, variance = x.mean(dims), _variance(x, dims, False, 0)
+    return _batch_norm_eval(x, mean, variance, weight, bias, eps), mean, variance
+
+
+def _batch_norm_eval(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
+    shape = _channelwise(x)[1]
+    return _scaled((x - mean.view(shape)) * (variance + eps).rsqrt().view(shape), weight, bias, shape)
+
+
+def _batch_norm_train_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any, eps: float) -> Any:
+    dims, shape = _channelwise(x)
+    rstd = (variance + eps).rsqrt().view(shape)
+    normal = (x - mean.view(shape)) * rstd
+    return (
+        _normal_back(_scaled(grad, weight, None, shape), normal, rstd, dims),
+        (grad * normal).sum(dims),
+        grad.sum(dims),
+    )
+
+
+def _rows(x: Any, groups: int, weights: int) -> tuple[Any, Any]:
+    """(rows, parts, weights of a part, elements that share one), and the shape of the weights."""
+    shape = (x.shape[0], groups, weights // groups, -1) if groups else (-1, 1, weights, 1)
+    return x.reshape(shape), (max(groups, 1), -1, 1)
+
+
+def _row_norm(x: Any, weight: Any, bias: Any, groups: int, weights: int, eps: float) -> Any:
+    rows, shape = _rows(x, groups, weights)
+    mean, rstd = rows.mean((2, 3), True), (_variance(rows, (2, 3), True, 0) + eps).rsqrt()
+    return _scaled((rows - mean) * rstd, weight, bias, shape).reshape(x.shape), mean.view(-1), rstd.view(-1)
+
+
+def _row_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, groups: int, weights: int) -> Any:
+    (rows, shape), (upstream, _) = _rows(x, groups, weights), _rows(grad, groups, weights)
+    mean, rstd = (each.view(-1, max(groups, 1), 1, 1) for each in (mean, rstd))
+    normal = (rows - mean) * rstd
+    back = _normal_back(_scaled(upstream, weight, None, shape), normal, rstd, (2, 3))
+    return back.reshape(x.shape), *[each.sum((0, 3)).view(-1) for each in (upstream * normal, upstream)]
+
+
+def _drop(x: Any, p: float, seed: int, offset: int) -> Any:
+    numbers: Any = empty(x.key, contiguous(x.shape))
+    uniform = operators["uniform_"]
+    (uniform.table.get(x.key) or uniform.resolve(x.key))(numbers, 0.0, 1.0, seed, offset)
+    kept = numbers.ge(p)
+    return where(kept, x / (1 - p), constant(x.key, 0)), kept
+
+
 OTHERS: Final[dict[str, Any]] = {
     "cast": _cast,
     "fill_": lambda x, value: overwrite(x, value.expand(x.shape)),
@@ -140,6 +215,14 @@ OTHERS: Final[dict[str, Any]] = {
     "amin": lambda x, dims, keepdim: _mirrored(_mirrored(x).amax(dims, keepdim)),
     "argmin": lambda x, dim, keepdim: _mirrored(x).argmax(dim, keepdim),
     "mean": lambda x, dims, keepdim: x.sum(dims, keepdim) / math.prod(x.shape[each] for each in dims),
+    "var": _variance,
+    "std": lambda *args: _variance(*args).sqrt(),
+    "batch_norm_train": _batch_norm_train,
+    "batch_norm_train_backward": _batch_norm_train_backward,
+    "batch_norm_eval": _batch_norm_eval,
+    "row_norm": _row_norm,
+    "row_norm_backward": _row_norm_backward,
+    "drop": _drop,
     "any": _any,
     "all": lambda x, dims, keepdim: x.eq(0).any(dims, keepdim).eq(0).to(x.dtype if x.dtype is uint8 else None),
     "softmax": lambda x, dim: _softmax(x, dim) if x.numel() else x.clone(),
