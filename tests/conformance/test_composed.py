@@ -14,6 +14,7 @@ from flambeau.backend import (
     float64,
     int32,
     int64,
+    intern,
     pointwise,
     returning,
     uint8,
@@ -21,6 +22,7 @@ from flambeau.backend import (
 )
 from flambeau.backends import register
 from flambeau.conformance.suite import Suite
+from flambeau.device import device
 from flambeau.dispatch.operator import operators
 from flambeau.ops.composed import OTHERS, POINTWISE
 
@@ -75,7 +77,9 @@ BODIES = [*POINTWISE, *OTHERS, *BESIDE]
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_is_a_kernel(name):
-    bodies = {each: Kernel(operators[each].otherwise(None), NARROWER.get(each, ALL)) for each in BODIES}
+    bodies = {
+        each: Kernel(operators[each].otherwise(intern(device("cpu"))), NARROWER.get(each, ALL)) for each in BODIES
+    }
     kernels = {**KERNELS, **bodies}
     bottom = Backend("bottom", "bottom", "1", kernels, ArrayMemory(), capabilities=frozenset({"rng"}))
     with register(bottom):

@@ -42,7 +42,7 @@ def _cell(op: Operator, key: Key) -> dict[str, Any]:
         return {"served": "broken", "providers": [], "conditional": False, "reason": str(error)}
     named = [each.provider.name for each in candidates]
     sure = any(each.family.predicate is None for each in candidates)
-    served = "kernel" if named else "composite" if op.body is not None else "missing"
+    served = "kernel" if named else "composite" if op.composes(key) else "missing"
     return {"served": served, "providers": named, "conditional": bool(named) and not sure}
 
 

@@ -11,7 +11,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..autograd.engine import grad as gradients
 from ..autograd.grad_mode import no_grad
@@ -188,8 +188,8 @@ def _judge(explanation: Explanation, op: Operator, key: Key, args: tuple[Any, ..
     candidates = registry.candidates(op.name, place, choice.wishes)
     verdicts, chosen = _verdicts(op, place, candidates, real)
     how, otherwise = "kernel", ""
-    if chosen is None and op.body is not None:
-        how, otherwise = "composite", f"composite of other operators  [{source_of(op.body)}]"
+    if chosen is None and op.composes(place):
+        how, otherwise = "composite", f"composite of other operators  [{source_of(cast(Callable[..., Any], op.body))}]"
     elif chosen is None:
         error: Exception | None = missing_kernel(op, place, real)
         if choice.substitute is not None:

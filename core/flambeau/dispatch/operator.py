@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, overload
 from ..autograd.grad_mode import mode, no_grad
 from ..autograd.node import Plan, inputs_of, record, record_inplace, tracked
 from ..key import Key, devices
+from ..layout import strided
 from ..tensor import Tensor, touch
 from .binding import Binding
 from .missing import missing_kernel
@@ -70,7 +71,7 @@ class Declared(Protocol):
     gradients: Callable[..., Any]
     nondifferentiable: Callable[[], None]
     reference: Callable[[Callable[..., Any]], Callable[..., Any]]
-    composite: Callable[[Callable[..., Any]], Callable[..., Any]]
+    composite: Callable[..., Callable[..., Any]]
     returns: Callable[..., Callable[..., Any]]
     __name__: str
     __doc__: str | None
@@ -115,6 +116,7 @@ class Operator:
         self.differentiable: bool | None = None
         self.oracle: Callable[..., Any] | None = None
         self.body: Callable[..., Any] | None = None
+        self.body_of_strides = False
         self.overridden = False
         self.returned: Callable[..., Any] | None = None
         self.opaque = False
@@ -161,9 +163,9 @@ class Operator:
         self.oracle = oracle
         return oracle
 
-    def composite(self, body: Callable[..., Any]) -> Callable[..., Any]:
-        """Give a body made of other operators, for backends that have no kernel."""
-        self.body = body
+    def composite(self, body: Callable[..., Any], strided: bool = False) -> Callable[..., Any]:
+        """Give a body made of other operators, for backends that have no kernel; ``strided``: for no other layout."""
+        self.body, self.body_of_strides = body, strided
         return body
 
     def returns(self, formula: Callable[..., Any], opaque: bool = False) -> Callable[..., Any]:
@@ -196,12 +198,16 @@ class Operator:
         """How a composite's arguments become a kernel's."""
         return Binding(cast(Callable[..., Any], self.body))
 
+    def composes(self, key: Key) -> bool:
+        """Whether other operators make up for a missing kernel."""
+        return self.body is not None and (key.layout is strided or not self.body_of_strides)
+
     def otherwise(self, key: Key, substitute: Substitute | None = None) -> Kernel:
         """What runs where no provider serves: the composite body, or the substitute that was asked for, or an error."""
         if self.kind == "composite":
             return functools.partial(self.binding.spread, cast(Kernel, self.body))
-        if self.body is not None:
-            body = no_grad()(self.body) if self.differentiable else self.body
+        if self.composes(key):
+            body = no_grad()(cast(Kernel, self.body)) if self.differentiable else cast(Kernel, self.body)
             return _into(body) if self.kind == "pointwise" else body
 
         def missing(*args: Any, **kwargs: Any) -> Any:

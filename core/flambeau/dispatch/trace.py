@@ -87,7 +87,7 @@ class Trace:
             kernel, who, how = chosen.kernel, chosen.provider.name, "kernel"
         else:
             kernel, who = op.otherwise(key, choice.substitute), None
-            how = "composite" if op.body is not None else "fallback" if choice.substitute is not None else "missing"
+            how = "composite" if op.composes(key) else "fallback" if choice.substitute is not None else "missing"
         watching = [each for each in here.scope.observers if isinstance(each, Trace)]
         for each in watching:
             each.calls.append(Call(op.name, who, how, str(key.device), key.layout.name, key.dtype.name, each._depth))

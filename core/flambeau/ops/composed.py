@@ -232,4 +232,4 @@ OTHERS: Final[dict[str, Any]] = {
 }
 
 for _name, _body in {**POINTWISE, **OTHERS}.items():
-    operators[_name].composite(_body)
+    operators[_name].composite(_body, strided=True)
