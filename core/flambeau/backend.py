@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ import pluggy
 
 from .arrays import ARRAY_DTYPES, ArrayMemory, as_array, from_array, pointwise, returning, writing
 from .capabilities import CAPABILITIES
+from .dispatch.abstract import Unknown, described
 from .dispatch.operator import Operator, operators, similar
 from .dispatch.override import Override
 from .dispatch.plans import reads_of
@@ -61,7 +62,7 @@ from .geometry import Geometry, Size, broadcast, broadcast_shapes, contiguous, c
 from .kernel import Kernel
 from .key import Handle, Key, Memory, intern
 from .layout import layout, sparse_coo, strided as strided_layout
-from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, to_bfloat16, view
+from .tensor import Tensor, constant, empty, from_bfloat16, make, shared_storage, tensors_in, to_bfloat16, view
 
 __all__ = [
     "ARRAY_DTYPES", "AllocationError", "ArgumentError", "ArgumentTypeError", "ArrayMemory", "Backend",
@@ -70,12 +71,35 @@ __all__ = [
     "Tensor", "as_array", "bfloat16", "bool_", "broadcast", "broadcast_shapes", "complex128", "complex64",
     "constant", "contiguous", "contiguous_strides", "dtype", "empty", "expanded", "float16", "float32", "float64",
     "from_array", "from_bfloat16", "hookimpl", "hookspec", "int16", "int32", "int64", "int8", "intern", "layout",
-    "make", "pointwise", "returning", "shared_storage", "source_of", "sparse_coo", "strided", "strided_layout",
-    "to_bfloat16", "uint8", "view", "writing",
+    "make", "pointwise", "results_of", "returning", "shared_storage", "source_of", "sparse_coo", "strided",
+    "strided_layout", "tensors_in", "to_bfloat16", "uint8", "view", "writing",
 ]  # fmt: skip
 
 hookspec: Final = pluggy.HookspecMarker("flambeau")
 hookimpl: Final = pluggy.HookimplMarker("flambeau")
+
+
+def results_of(operator: str, args: Sequence[Any], new: Callable[[Key, Geometry], Tensor]) -> Any:
+    """What a kernel will return, before it has run: for a device whose kernels run while Python goes on.
+
+    Args:
+        operator: its name.
+        args: the kernel's arguments.
+        new: makes the tensor of a result, in memory that the kernel is going to fill.
+
+    Returns:
+        A tensor, or a tuple of tensors, as the kernel will; None if it writes into its first argument.
+        NotImplemented if the declaration does not tell, as where values decide: then wait for the kernel.
+    """
+    op = operators[operator]
+    if op.mutates:
+        return None
+    if op.returned is None:
+        return NotImplemented
+    try:
+        return described(tensors_in(args)[0].key, op.returned(*args), new)
+    except Unknown:
+        return NotImplemented
 
 
 class Hooks:

@@ -237,19 +237,22 @@ def written(tensor: Tensor) -> None:
         tensor.memory.root.known = False
 
 
-def described(key: Key, result: Any) -> Any:
-    """Tensors without elements for what an operator declares with ``returns``."""
+def _without_elements(key: Key, geometry: Geometry) -> Tensor:
+    return make(key, geometry, key.allocate(geometry.numel))
+
+
+def described(key: Key, result: Any, new: Callable[[Key, Geometry], Tensor] = _without_elements) -> Any:
+    """Tensors for what an operator declares with ``returns``: without elements, unless they are made otherwise."""
     if result is None:
         return None
     if isinstance(result, list):
-        return tuple(described(key, each) for each in result)
+        return tuple(described(key, each, new) for each in result)
     if isinstance(result, tuple) and len(result) > 1 and isinstance(result[1], Dtype):
         key = key.of(result[1])
         if len(result) > 2:
             key = key.at(stand_in(result[2], devices.stand_ins[key.device].answer))
         result = result[0]
-    geometry = result if isinstance(result, Geometry) else contiguous(tuple(_whole(result)))
-    return make(key, geometry, key.allocate(geometry.numel))
+    return new(key, result if isinstance(result, Geometry) else contiguous(tuple(_whole(result))))
 
 
 def _whole(shape: Sequence[Any]) -> list[int]:

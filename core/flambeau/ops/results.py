@@ -1,6 +1,7 @@
 """What the kernels of the primitives return: shape and dtype from the arguments, for calls that are only explained.
 
-Operators with a composite body are not here, as the body tells it, unless it looks at values; neither are
+Of operators with a composite body only those are here whose body looks at values, and those that devices with
+kernels of their own shall not have to wait for (``flambeau.backend.results_of``), as the body tells the rest; neither are
 those whose results have as many elements as the values decide.
 """
 
@@ -170,6 +171,12 @@ _RULES: Final[dict[Callable[..., Any], str]] = {
     ): "class_loss",
     lambda grad, self, *_: self.shape: "class_loss_backward",
     lambda self, other: (self.shape[0], other.shape[1]): "mm",
+    lambda self, other: (*self.shape[:2], other.shape[2]): "bmm",
+    lambda self, *_: self.shape[:1]: "mv",
+    lambda *_: (): "dot",
+    lambda input, weight, bias: (*input.shape[:-1], weight.shape[0]): "linear",
+    lambda self, one, other, *_: (*one.shape[:-1], other.shape[-1]): "addmm baddbmm",
+    lambda weight, indices, *_: (*indices.shape, *weight.shape[1:]): "embedding",
     lambda *tensors: broadcast_shapes(*[each.shape for each in tensors]): "where normal",
     lambda self, count, *_: ((*self.shape[:-1], count), int64): "multinomial",
     lambda self, *_: [self.shape, (self.shape, bool_)]: "drop",

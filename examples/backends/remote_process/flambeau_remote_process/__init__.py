@@ -1,0 +1,3 @@
+"""A device for flambeau whose kernels run in another process."""
+
+__version__ = "0.1.0"
