@@ -45,7 +45,7 @@ test-sanitize: ## the tests on kernels built with AddressSanitizer and UBSan
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(SANITIZED)/python -m pytest -n 2 -m "not timing and not packaging"
 
 # What is proven, each from an empty directory: a device, or device:provider.
-CONFORMANCE ?= cpu cpu:sparse numpy
+CONFORMANCE ?= cpu cpu:sparse numpy remote
 conformance: setup ## the conformance kit for every backend of this repository
 	@rm -rf .conformance && mkdir .conformance
 	@cd .conformance && for each in $(CONFORMANCE); do \
@@ -66,4 +66,5 @@ wheels: setup ## wheels of every package, in dist
 clean: ## remove everything that was built
 	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .conformance .mypy_cache .ruff_cache .pytest_cache
 	rm -rf core/build core/*.egg-info backends/*/build backends/*/*.egg-info extensions/build extensions/*.egg-info
+	rm -rf examples/backends/*/build examples/backends/*/*.egg-info
 	find core backends extensions tests tools -name __pycache__ -prune -exec rm -rf {} + -o -name '_kernels*.so' -exec rm -f {} +

@@ -18,6 +18,7 @@ def arguments(description: str, epochs: int) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=epochs, help="passes over the training data")
     parser.add_argument("--batch", type=int, default=64, help="samples in a step")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the weights and the order of the data")
+    parser.add_argument("--device", default="cpu", help="where to train: any that an installed plug-in brings")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for what is written")
     parser.add_argument("--predict", type=Path, help=argparse.SUPPRESS)  # used by the fresh process
     options = parser.parse_args()
@@ -43,7 +44,7 @@ def progress(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
 
 def batches(x: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
     """Random batches of two tensors."""
-    order = torch.randperm(len(x))
+    order = torch.randperm(len(x), device=x.device)
     for start in range(0, len(x), size):
         chosen = order[start : start + size]
         yield x[chosen], y[chosen]
@@ -65,6 +66,8 @@ def check_reloaded(script: str, options: argparse.Namespace, model_file: Path, e
         script,
         "--seed",
         str(options.seed),
+        "--device",
+        options.device,
         "--out",
         str(options.out),
         "--predict",

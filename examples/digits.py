@@ -36,12 +36,12 @@ class Net(nn.Module):
         return self.out(x)
 
 
-def data(seed: int) -> tuple[Any, Any, Any, Any]:
+def data(seed: int, device: str) -> tuple[Any, Any, Any, Any]:
     """Training images and labels, and those of the held-out fifth."""
     digits = load_digits()
     order = np.random.default_rng(seed).permutation(len(digits.target))
-    images = torch.from_numpy((digits.images[order] / 16).astype(np.float32)).unsqueeze(1)
-    labels = torch.from_numpy(digits.target[order].astype(np.int64))
+    images = torch.from_numpy((digits.images[order] / 16).astype(np.float32)).unsqueeze(1).to(device)
+    labels = torch.from_numpy(digits.target[order].astype(np.int64)).to(device)
     held_out = len(order) // 5
     return images[held_out:], labels[held_out:], images[:held_out], labels[:held_out]
 
@@ -68,7 +68,7 @@ def picture(
     figure.legend(loc="upper center", ncols=2)
     for place, (index, read, true) in enumerate(wrong[:12]):
         cell = figure.add_subplot(3, 8, 5 + place % 4 + 8 * (place // 4))
-        cell.imshow(images[index, 0].numpy(), cmap="gray_r")
+        cell.imshow(images[index, 0].cpu().numpy(), cmap="gray_r")
         cell.set_title(f"{true} read as {read}", fontsize=7)
         cell.axis("off")
     figure.savefig(path, dpi=120)
@@ -77,12 +77,12 @@ def picture(
 def main() -> None:
     options = arguments(__doc__ or "", epochs=15)
     torch.manual_seed(options.seed)
-    x, y, test_x, test_y = data(options.seed)
-    model = Net()
+    x, y, test_x, test_y = data(options.seed, options.device)
+    model = Net().to(options.device)
     model_file = options.out / "digits.pt"
     if options.predict:
         model.load_state_dict(torch.load(model_file))
-        options.predict.write_bytes(outputs(model, test_x).numpy().tobytes())
+        options.predict.write_bytes(outputs(model, test_x).cpu().numpy().tobytes())
         return
 
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
@@ -108,14 +108,14 @@ def main() -> None:
     result = outputs(model, test_x)
     read = result.argmax(1)
     confusion = np.zeros((10, 10), int)
-    np.add.at(confusion, (test_y.numpy(), read.numpy()), 1)
+    np.add.at(confusion, (test_y.cpu().numpy(), read.cpu().numpy()), 1)
     print("confusion matrix: rows are the digits, columns what was read")
     print("\n".join("  ".join(f"{count:3}" if count else "  ." for count in row) for row in confusion), "\n")
     for provider, names in providers_used(calls).items():
         print(f"{provider} served {len(names)} operators: {', '.join(names)}\n")
 
     torch.save(model.state_dict(), model_file)
-    check_reloaded(__file__, options, model_file, result.numpy().tobytes())
+    check_reloaded(__file__, options, model_file, result.cpu().numpy().tobytes())
     wrong = [(i, int(read[i]), int(test_y[i])) for i in range(len(test_y)) if read[i] != test_y[i]]
     picture(options.out / "digits.png", losses, accuracies, test_x, wrong)
     print(f"picture: {options.out / 'digits.png'}")

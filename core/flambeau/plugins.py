@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .device import device as Device
 from .dispatch.providers import registry
 from .dtype import default, dtype as Dtype
-from .errors import DeviceError, PluginError
+from .errors import DeviceError, MissingKernelError, PluginError
 from .key import Key, Memory, devices, intern
 from .layout import layout as Layout, strided
 
@@ -160,7 +160,7 @@ class _Plugins:
                     return each.memory
         if layout is not strided:
             self.find_memory(device)
-            raise DeviceError(unknown_layout(device, layout, [each for each in mine if each.error is not None]))
+            raise MissingKernelError(unknown_layout(device, layout, [each for each in mine if each.error is not None]))
         broken = [each for each in mine if each.error is not None]
         if broken:
             raise PluginError(

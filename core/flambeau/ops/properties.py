@@ -13,7 +13,7 @@ from ..errors import ArgumentTypeError, AutogradError, BoundsError, MissingKerne
 from ..geometry import Geometry, axis, contiguous
 from ..key import Handle
 from ..layout import strided
-from ..tensor import VIEW, Storage, Tensor, alias, shared_storage
+from ..tensor import VIEW, Storage, Tensor, alias, make, shared_storage
 from .views import sizes
 
 __all__ = ["PROPERTIES", "METHODS", "RemovableHandle"]
@@ -251,7 +251,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 
 def resize_(self: Tensor, *size: Any) -> Tensor:
-    """Give the tensor another shape in place, with new memory if the old is too small.
+    """Give the tensor another shape in place, with new memory, which begins like the old, if that is too small.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -264,11 +264,10 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
         return self  # keeps its strides
     available = (self.shared.geometry if self.shared is not None else self.geometry).span - self.offset
     if geometry.numel > available:
-        key = self.key
-        before = self.geometry.numel
+        key, kept = self.key, contiguous((available,))
         memory = key.allocate(geometry.numel)
-        if before and key.memory.host and self.geometry.contiguous:
-            key.memory.to_numpy(memory, before, key.dtype)[:] = key.memory.to_numpy(self.memory, before, key.dtype)
+        if available:
+            cast(Any, make(key, kept, memory)).copy_(make(key, kept, self.memory))
         _move(self, geometry, memory, None, 0)
     elif self.shared is None and geometry.numel < self.geometry.numel:
         shared_storage(self)  # remembers how much there is

@@ -74,6 +74,12 @@ def _cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, ...]:
     return _with_size(tensors[0], dim, sum(each.shape[dim] for each in tensors))
 
 
+def _matmul(self: Tensor, other: Tensor) -> tuple[int, ...]:
+    rows = self.shape[-2:-1]
+    columns = other.shape[-1:] if other.geometry.ndim > 1 else ()
+    return (*broadcast_shapes(self.shape[:-2], other.shape[:-2]), *rows, *columns)
+
+
 def _windows(size: Sequence[int], kernel: Sequence[int], stride: Any, padding: Any, dilation: Any) -> list[int]:
     return [
         (n + 2 * p - d * (k - 1) - 1) // s + 1
@@ -151,6 +157,7 @@ _RULES: Final[dict[Callable[..., Any], str]] = {
     _with_index: "sort cummax cummin",
     _top: "topk",
     _cat: "cat",
+    _matmul: "matmul",
     _conv: "conv",
     _conv_input: "conv_input",
     _conv_weight: "conv_weight",

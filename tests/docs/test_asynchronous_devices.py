@@ -1,0 +1,23 @@
+"""The page on asynchronous devices runs from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flambeau import backends
+
+PAGE = Path(__file__).parents[2] / "docs/asynchronous-devices.md"
+
+
+def test_it_runs_from_top_to_bottom(capsys):
+    plugin = pytest.importorskip("flambeau_remote_process.plugin")
+    scope: dict = {}
+    with backends.register(*plugin.flambeau_backends()):
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+            exec(compile(block, PAGE.name, "exec"), scope)
+    assert capsys.readouterr().out == (
+        "index out of range in self: 400 for 400 slices of dimension 0\nThe kernel of 'index_select' found it.\n"
+    )
