@@ -47,7 +47,7 @@ def batches(x: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
     order = torch.randperm(len(x), device=x.device)
     for start in range(0, len(x), size):
         chosen = order[start : start + size]
-        yield x[chosen], y[chosen]
+        yield x.index_select(0, chosen), y.index_select(0, chosen)
 
 
 def providers_used(calls: Any) -> dict[str, list[str]]:

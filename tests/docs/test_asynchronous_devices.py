@@ -19,5 +19,5 @@ def test_it_runs_from_top_to_bottom(capsys):
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
             exec(compile(block, PAGE.name, "exec"), scope)
     assert capsys.readouterr().out == (
-        "index out of range in self: 400 for 400 slices of dimension 0\nThe kernel of 'index_select' found it.\n"
+        "An index is out of range: expected 0 to 399, got 3 to 400.\nThe kernel of 'index_select' found it.\n"
     )

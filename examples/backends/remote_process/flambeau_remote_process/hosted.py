@@ -11,7 +11,7 @@ from flambeau.backend import Backend, PluginError
 __all__ = ["HOSTED", "hosted_backend"]
 
 #: its device type
-HOSTED = os.environ.get("FLAMBEAU_REMOTE_HOSTS", "cpu")
+HOSTED = os.environ.get("FLAMBEAU_REMOTE_HOSTS", "numpy")
 
 
 def hosted_backend() -> Backend:
