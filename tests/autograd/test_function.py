@@ -354,3 +354,22 @@ def test_none_can_be_saved_and_any_attribute_set():
     x = leaf(1.0)
     Notes.apply(x).sum().backward()
     assert x.grad.item() == 2.0
+
+
+def test_once_differentiable_raises_also_where_a_gradient_may_be_left_out():
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad):
+            return 3 * grad * ctx.saved_tensors[0] ** 2
+
+    x = flambeau.tensor([2.0], requires_grad=True)
+    (first,) = flambeau.autograd.grad(Cube.apply(x), x, create_graph=True)
+    assert first.tolist() == [12]
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        flambeau.autograd.grad(first, x, allow_unused=True)

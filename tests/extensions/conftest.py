@@ -73,3 +73,14 @@ def cell(cache):
 def multiplier(cache):
     """A class with members and loops over memory, in two translation units in the style of 0.4."""
     return _from_sources("multiplier", "multiplier.cpp", "loops.cpp")
+
+
+@pytest.fixture(scope="session", params=[False, True], ids=["binder", "pybind11"])
+def declared(request, cache):
+    """Operators declared in C++, with either binder."""
+    if request.param:
+        pytest.importorskip("pybind11")
+    return load(
+        f"declared_{request.param}", [SOURCES / "declared.cpp"], use_pybind11=request.param, extra_cflags=SANITIZE,
+        extra_ldflags=SANITIZE,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from ..tensor import Tensor, alias, clock, touch
 from .grad_mode import mode, no_grad
 from .node import Leaf, Node, Plan, edge, refresher, watcher
 
-__all__ = ["Context", "Function", "once_differentiable"]
+__all__ = ["Context", "Function", "once_differentiable", "without_derivative"]
 
 
 class Context:
@@ -274,12 +274,12 @@ def _backward(
 
 
 class _Once(Function):
-    """Passes gradients through; differentiating them is an error."""
+    """Passes on what was computed from ``inputs``; differentiating it is an error."""
 
     @staticmethod
-    def forward(ctx: Any, message: str, *grads: Any) -> Any:
+    def forward(ctx: Any, message: str, count: int, *inputs_and_results: Any) -> Any:
         ctx.message = message
-        return tuple(grads)
+        return tuple(inputs_and_results[count:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -296,10 +296,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         tracked = any(isinstance(each, Tensor) and edge(each) is not None for each in grads)
         if not mode.enabled or not (tracked or any(ctx.needs_input_grad)):
             return results
-        listed = _listed(results)
-        marked = [cast(Any, each).detach().requires_grad_() if isinstance(each, Tensor) else each for each in listed]
         message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        passed = _Once.apply(message, *marked)
+        inputs = [each for each in (*grads, *ctx.saved_tensors) if isinstance(each, Tensor)]
+        passed = without_derivative(_listed(results), inputs, message)
         return passed if isinstance(results, (tuple, list)) else passed[0]
 
     return wrapped
+
+
+def without_derivative(results: Sequence[Any], inputs: Sequence[Tensor], message: str) -> tuple[Any, ...]:
+    """Results that raise when they are differentiated, with respect to what they were computed from or at all."""
+    marked = [cast(Any, each).detach().requires_grad_() if isinstance(each, Tensor) else each for each in results]
+    return cast("tuple[Any, ...]", _Once.apply(message, len(inputs), *inputs, *marked))

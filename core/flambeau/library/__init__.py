@@ -15,6 +15,7 @@ tensor([3., 3.])
 """
 
 from .check import opcheck
+from .compiled import compiled_op
 from .custom import CustomOp, custom_op
 
-__all__ = ["CustomOp", "custom_op", "opcheck"]
+__all__ = ["CustomOp", "compiled_op", "custom_op", "opcheck"]

@@ -40,13 +40,7 @@ class CustomOp:
         if name in operators and name not in _made:
             raise ArgumentError(f"The operator {name!r} is a built-in one.\nChoose a namespace of your own.")
         self.schema = Schema(name, function, mutates_args)
-        self.shapes = None if shapes is None else ShapeRule(name, shapes)
-        tensors = [each for each in self.schema.arguments if each.kind != VALUE]
-        if self.shapes is not None and len(self.shapes.inputs) != len(tensors):
-            raise ArgumentError(
-                f"{name}: shapes {shapes!r} describe {len(self.shapes.inputs)} arguments; "
-                f"the operator has {len(tensors)} tensors: {', '.join(each.name for each in tensors)}."
-            )
+        self.shapes = None if shapes is None else self._rule(shapes)
         if name in _made:
             _made[name].remove()
         declared = primitive(
@@ -128,6 +122,20 @@ class CustomOp:
         return kernel
 
     # -- what can be added ----------------------------------------------------
+
+    def check_shapes(self, shapes: str) -> None:
+        """Say which shapes go together, such as ``"(n, k), (k, m) -> (n, m)"``: checked before any kernel runs."""
+        self.shapes = self._rule(shapes)
+
+    def _rule(self, shapes: str) -> ShapeRule:
+        rule = ShapeRule(self.schema.name, shapes)
+        tensors = [each.name for each in self.schema.arguments if each.kind != VALUE]
+        if len(rule.inputs) != len(tensors):
+            raise ArgumentError(
+                f"{self.schema.name}: shapes {shapes!r} describe {len(rule.inputs)} arguments; "
+                f"the operator has {len(tensors)} tensors: {', '.join(tensors)}."
+            )
+        return rule
 
     def register_kernel(
         self,

@@ -8,6 +8,8 @@
 #include "bind.h"
 #endif
 
+#include "declare.h"
+
 namespace torch {
 using namespace at;
 namespace autograd {
