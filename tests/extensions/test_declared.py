@@ -7,7 +7,17 @@ import pytest
 
 import flambeau as torch
 from flambeau.autograd import gradcheck, gradgradcheck
+from flambeau.dispatch.operator import operators
 from flambeau.library import CustomOp, opcheck
+
+
+@pytest.fixture(autouse=True)
+def known(declared):
+    """The module's operators are among all operators while a test of them runs, and no longer."""
+    operators.update({each.name: each.op for each in vars(declared).values() if isinstance(each, CustomOp)})
+    yield
+    for name in [each for each in operators if "::" in each]:
+        del operators[name]
 
 
 @pytest.fixture
