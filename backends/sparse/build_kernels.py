@@ -33,6 +33,21 @@ int64_t fs_runs(const int64_t *numbers, const int64_t *order, int64_t n, int64_t
 
 // found[i]: where among n sorted numbers wanted[i] is, or -1.
 void fs_find(const int64_t *sorted, int64_t n, const int64_t *wanted, int64_t count, int64_t *found);
+
+// Merges rising numbers, each once; from_a[i] and from_b[i]: where the i-th of the result is in each, or -1; they have
+// room for n + m.  Returns how many there are.
+int64_t fs_merge(const int64_t *a, int64_t n, const int64_t *b, int64_t m, int64_t *from_a, int64_t *from_b);
+
+// The columns of indices (dims, n) and (dims, m) at merged places: (dims, count).
+void fs_merged_indices(const int64_t *a, int64_t n, const int64_t *from_a, const int64_t *b, int64_t m,
+    const int64_t *from_b, int64_t dims, int64_t count, int64_t *out);
+
+// out[places[i]] folds with abs(values[i]) ** p; of each value's kept x inner elements, the inner ones are folded too.
+// p of 0 counts what is not zero, infinity gives the largest.
+void fs_fold_float32(float *out, int64_t count, const int64_t *places, const float *values, int64_t n, int64_t kept,
+    int64_t inner, double p);
+void fs_fold_float64(double *out, int64_t count, const int64_t *places, const double *values, int64_t n, int64_t kept,
+    int64_t inner, double p);
 """
 # Dense operands have a stride for each of their two dimensions.
 TYPED_INTERFACE = """
@@ -40,12 +55,16 @@ TYPED_INTERFACE = """
 void fs_sum_runs_{name}(const {T} *values, const int64_t *order, const int64_t *starts, int64_t runs, int64_t width,
     {T} *out);
 
-// out[places[i]] += values[i]; no place comes twice.
-void fs_scatter_{name}({T} *out, const int64_t *places, const {T} *values, int64_t n, int64_t width);
+// out[i] = a[from_a[i]] + b[from_b[i]], without those of -1; each value has width elements.
+void fs_add_merged_{name}(const {T} *a, const int64_t *from_a, const {T} *b, const int64_t *from_b, int64_t n,
+    int64_t width, {T} *out);
 
-// out[r] = sum over starts[r] <= k < starts[r + 1] of values[k] * dense[columns[k]].
-void fs_spmm_{name}(const int64_t *starts, const int64_t *columns, const {T} *values, const {T} *dense, int64_t down,
-    int64_t across, int64_t rows, int64_t width, {T} *out);
+// out[places[i]] += values[i], in this order; places are below count.
+void fs_scatter_{name}({T} *out, int64_t count, const int64_t *places, const {T} *values, int64_t n, int64_t width);
+
+// out[rows[i]] += values[i] * dense[columns[i]], in this order; rows are below count.
+void fs_spmm_{name}(const int64_t *rows, const int64_t *columns, const {T} *values, int64_t n, const {T} *dense,
+    int64_t down, int64_t across, int64_t count, int64_t width, {T} *out);
 
 // out[k] = sum over j of a[rows[k]][j] * b[j][columns[k]].
 void fs_sddmm_{name}(const int64_t *rows, const int64_t *columns, int64_t n, const {T} *a, int64_t a_down,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from flambeau.backend import Kernel, MissingKernelError, ShapeError, Tensor, int64, sparse_coo
 
 from . import native
-from .coordinates import array_of, coordinates, replace, sparse, tensor_of
-from .structure import add_into, coalesced, ordered_places, to_dense
+from .coordinates import array_of, coordinates, narrow, replace, sparse, tensor_of, wide, widened, zeros
+from .structure import add_into, coalesced, numbered, to_dense
 
 __all__ = ["KERNELS"]
 
@@ -63,10 +64,14 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
     dims = [each.indices.shape[0] for each in (first, second)]
     if dims[0] != dims[1]:
         _refuse("add", f"their sparse dimensions differ, {dims[0]} and {dims[1]} of shape {list(a.shape)}")
+    if first.coalesced and second.coalesced:
+        from_a, from_b = native.merge(numbered(a), numbered(b))
+        values = native.add_merged(wide(first.values), from_a, wide(second.values), from_b)
+        places = native.merged_indices(array_of(first.indices), from_a, array_of(second.indices), from_b)
+        return sparse(narrow(values, a.key), tensor_of(places, a.key, int64), a.shape, True)
     indices = np.concatenate([array_of(first.indices), array_of(second.indices)], 1)
     values = np.concatenate([array_of(first.values), array_of(second.values)])
-    result = sparse(tensor_of(values, a.key), tensor_of(indices, a.key, int64), a.shape, False)
-    return coalesced(result) if first.coalesced and second.coalesced else result
+    return sparse(tensor_of(values, a.key), tensor_of(indices, a.key, int64), a.shape, False)
 
 
 def add(a: Any, b: Any, out: Any = None, name: str = "add") -> Any:
@@ -76,13 +81,12 @@ def add(a: Any, b: Any, out: Any = None, name: str = "add") -> Any:
     if a.layout is b.layout:
         return _stored(_joined(a, b), out)
     dense, rest = (a, b) if b.layout is sparse_coo else (b, a)
-    if out is dense and dense.is_contiguous():
-        if dense.numel():
-            add_into(dense.key.memory.to_numpy(dense.memory, dense.numel(), dense.dtype).reshape(dense.shape), rest)
+    if out is dense and dense.is_contiguous() and dense.dtype not in native.HALVES:
+        add_into(dense, rest)
         return out
-    total = np.array(array_of(dense))
+    total = widened(dense).contiguous().clone()
     add_into(total, rest)
-    return _stored(tensor_of(total, rest.key), out)
+    return _stored(narrow(total, rest.key), out)
 
 
 def _linear(tensor: Any, function: Callable[[Any], Any]) -> Any:
@@ -139,10 +143,9 @@ def mul(a: Any, b: Any, out: Any = None) -> Any:
         return _stored(_met(a, b), out)
     dense, rest = (a, b) if b.layout is sparse_coo else (b, a)
     held = coordinates(rest)
-    there = array_of(dense)[tuple(array_of(held.indices))]
-    if not held.indices.shape[0]:
-        there = np.broadcast_to(array_of(dense), held.values.shape)
-    return _stored(sparse(held.values * tensor_of(there, rest.key), held.indices, rest.shape, held.coalesced), out)
+    rows = array_of(dense).reshape(math.prod(rest.shape[: held.indices.shape[0]]), *held.values.shape[1:])
+    there = tensor_of(rows[numbered(rest)], rest.key)
+    return _stored(sparse(held.values * there, held.indices, rest.shape, held.coalesced), out)
 
 
 def _met(a: Tensor, b: Tensor) -> Tensor:
@@ -151,10 +154,11 @@ def _met(a: Tensor, b: Tensor) -> Tensor:
     first, second = coordinates(a), coordinates(b)
     if first.indices.shape[0] != second.indices.shape[0]:
         _refuse("mul", f"their sparse dimensions differ, {first.indices.shape[0]} and {second.indices.shape[0]}")
-    found = native.find(ordered_places(b), ordered_places(a))
-    both = found >= 0
-    values = array_of(first.values)[both] * array_of(second.values)[found[both]]
-    return sparse(tensor_of(values, a.key), tensor_of(array_of(first.indices)[:, both], a.key, int64), a.shape, True)
+    found = native.merge(numbered(a), numbered(b))
+    both = (found[0] >= 0) & (found[1] >= 0)
+    here, there = (tensor_of(each[both], a.key, int64) for each in found)
+    values = first.values.index_select(0, here) * second.values.index_select(0, there)
+    return sparse(values, first.indices.index_select(1, here), a.shape, True)
 
 
 def div(a: Any, b: Any, out: Any = None) -> Any:
@@ -179,41 +183,73 @@ def _mapped(tensor: Tensor, function: Callable[[Any], Any], out: Any = None) -> 
 # ---------------------------------------------------------------- matrices
 
 
-def _rows(tensor: Tensor) -> tuple[Any, Any, Any]:
-    """Row numbers, column numbers and values of a coalesced matrix."""
-    ordered_places(tensor)  # looks at each
+def _elements(tensor: Tensor) -> tuple[Any, Any, Any]:
+    """Row numbers, column numbers and values of a matrix."""
+    numbered(tensor)  # looks at each
     held = coordinates(tensor)
-    indices = array_of(held.indices)
-    return indices[0], np.ascontiguousarray(indices[1]), array_of(held.values)
+    return *array_of(held.indices), wide(held.values)
 
 
 def _matrix(tensor: Any) -> Any:
     """A dense matrix as an array, in whatever order it lies."""
-    return array_of(tensor.t()).T if tensor.t().is_contiguous() else array_of(tensor)
+    return wide(tensor.t()).T if tensor.t().is_contiguous() else wide(tensor)
 
 
 def product(matrix: Tensor, dense: Tensor) -> Tensor:
-    rows, columns, values = _rows(coalesced(matrix))
-    starts = np.searchsorted(rows, np.arange(matrix.shape[0] + 1)).astype(np.int64)
-    return tensor_of(native.sorted_product(starts, columns, values, _matrix(dense)), matrix.key)
+    out = zeros((matrix.shape[0], dense.shape[1]), matrix.key)
+    native.product(array_of(out), *_elements(matrix), _matrix(dense))
+    return narrow(out, matrix.key)
 
 
 def sampled_product(mask: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    rows, columns, _ = _rows(mask)
-    values = native.sampled(np.ascontiguousarray(rows), columns, _matrix(a), _matrix(b))
-    return sparse(tensor_of(values, mask.key), coordinates(mask).indices, mask.shape, True)
+    rows, columns, _ = _elements(mask)
+    values = native.sampled(rows, columns, _matrix(a), _matrix(b))
+    return sparse(narrow(values, mask.key), coordinates(mask).indices, mask.shape, True)
 
 
 def sspaddmm(self: Tensor, matrix: Tensor, dense: Any, beta: float, alpha: float) -> Tensor:
     if dense.layout is sparse_coo:
         raise ShapeError("sspaddmm: expected a dense mat2, got a sparse one.\nUse mat2.to_dense().")
-    rows, columns, values = _rows(coalesced(matrix))
-    filled, starts = np.unique(rows, return_index=True)
-    found = native.sorted_product(np.append(starts, rows.size).astype(np.int64), columns, values, _matrix(dense))
+    rows, columns, values = _elements(matrix)
+    filled, rows = np.unique(rows, return_inverse=True)
     width = dense.shape[1]
+    found = zeros((filled.size, width), self.key)
+    native.product(array_of(found), rows, columns, values, _matrix(dense))
     places = np.stack([np.repeat(filled, width), np.tile(np.arange(width), filled.size)])
-    added = sparse(tensor_of(found.reshape(-1), self.key), tensor_of(places, self.key, int64), self.shape, True)
+    added = sparse(narrow(found, self.key).reshape(-1), tensor_of(places, self.key, int64), self.shape, True)
     return _joined(_times(self, beta), _times(added, alpha))
+
+
+# ---------------------------------------------------------------- norms
+
+
+def _dims(input: Tensor, dim: int | Sequence[int] | None) -> set[int]:
+    """The dimensions that a norm is taken over."""
+    named = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    return {each % input.ndim for each in named}
+
+
+def norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
+    """Sizes to the power of p, folded as they come into a dense array of the dimensions that stay."""
+    tensor, dims = coalesced(input), _dims(input, dim)
+    held = coordinates(tensor)
+    count, shape = held.indices.shape[0], tuple(tensor.shape)
+    kept = [each for each in range(count) if each not in dims]
+    outer, inner = ([each for each in range(count, len(shape)) if (each in dims) is folds] for folds in (False, True))
+    values = wide(held.values.permute(0, *[each - count + 1 for each in outer + inner]))
+    across, within = (math.prod(shape[each] for each in some) for some in (outer, inner))
+    where = native.places(array_of(held.indices)[kept], tuple(shape[each] for each in kept))
+    out = np.zeros((math.prod(shape[each] for each in kept), across), values.dtype)
+    native.fold(out, where, values.reshape(len(values), across, within), p)
+    if p not in (0, 1, math.inf):
+        out = np.sqrt(out) if p == 2 else out ** (1 / p)
+    sizes = [1 if each in dims else size for each, size in enumerate(shape) if keepdim or each not in dims]
+    return narrow(out.reshape(sizes), tensor.key)
+
+
+def _folds(input: Tensor, p: float, dim: Any, keepdim: bool) -> bool:
+    """Whether zeros add nothing, and some dimension stays: the norm of all values is that of a dense tensor."""
+    return input.ndim > 0 and p >= 0 and len(_dims(input, dim)) < input.ndim and input.numel() > 0
 
 
 KERNELS = {
@@ -223,7 +259,7 @@ KERNELS = {
     "eq": _comparison("eq"),
     "ne": _comparison("ne"),
     "mul": Kernel(mul, native.DTYPES),
-    "div": Kernel(div, [each for each in native.REAL if each.is_floating_point]),  # others come converted
+    "div": Kernel(div, [each for each in native.DTYPES if each.is_floating_point or each.is_complex]),
     "pow": Kernel(power, native.REAL),
     "neg": Kernel(lambda self, out=None: _stored(_negative(self), out), native.NUMBERS),
     "abs": Kernel(lambda self, out=None: _mapped(self, lambda values: values.abs(), out), native.REAL),
@@ -231,4 +267,5 @@ KERNELS = {
     "sparse_product": Kernel(product, native.NUMBERS),
     "sampled_product": Kernel(sampled_product, native.NUMBERS),
     "sspaddmm": Kernel(sspaddmm, native.NUMBERS),
+    "sparse.norm": Kernel(norm, native.FLOATING, _folds),
 }

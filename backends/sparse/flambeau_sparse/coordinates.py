@@ -13,6 +13,7 @@ from flambeau.backend import (
     Tensor,
     contiguous,
     dtype,
+    float32,
     int64,
     intern,
     make,
@@ -20,7 +21,12 @@ from flambeau.backend import (
     strided_layout,
 )
 
-__all__ = ["Coordinates", "SparseMemory", "array_of", "coordinates", "replace", "sparse", "tensor_of"]
+from .native import HALVES
+
+__all__ = [
+    "Coordinates", "SparseMemory", "array_of", "coordinates", "narrow", "replace", "sparse", "tensor_of", "wide",
+    "widened", "zeros",
+]  # fmt: skip
 
 
 class Coordinates:
@@ -82,6 +88,29 @@ def tensor_of(array: np.ndarray[Any, Any], key: Key, kind: dtype | None = None) 
     key = dense_key(key) if kind is None else intern(key.device, strided_layout, kind)
     flat = np.ascontiguousarray(array).reshape(-1)
     return make(key, contiguous(array.shape), key.memory.from_numpy(flat, key.device, key.dtype))
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """A dense tensor of the dtype that kernels compute in: half precision as float32."""
+    return tensor.to(float32) if tensor.dtype in HALVES else tensor
+
+
+def wide(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The elements of a dense tensor as the kernels take them."""
+    return array_of(widened(tensor))
+
+
+def zeros(shape: Sequence[int], key: Key) -> Tensor:
+    """A dense tensor that kernels add to for a key's dtype."""
+    geometry, key = contiguous(tuple(shape)), dense_key(key).of(float32 if key.dtype in HALVES else key.dtype)
+    return make(key, geometry, key.allocate_zeros(geometry.numel))
+
+
+def narrow(computed: Any, key: Key) -> Tensor:
+    """A dense tensor of a key's dtype: what kernels computed for it, a fresh array or a tensor."""
+    if isinstance(computed, np.ndarray):
+        computed = tensor_of(computed, key, float32 if key.dtype in HALVES else None)
+    return computed.to(key.dtype)  # type: ignore[no-any-return]
 
 
 class SparseMemory:

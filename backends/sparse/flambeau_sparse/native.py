@@ -9,9 +9,11 @@ import numpy as np
 from flambeau.backend import (
     AllocationError,
     BoundsError,
+    bfloat16,
     bool_,
     complex64,
     complex128,
+    float16,
     float32,
     float64,
     int8,
@@ -25,15 +27,21 @@ from ._kernels import ffi, lib
 
 __all__ = [
     "DTYPES",
+    "FLOATING",
+    "HALVES",
     "NUMBERS",
     "REAL",
+    "add_merged",
     "find",
+    "fold",
+    "merge",
+    "merged_indices",
     "order",
     "places",
+    "product",
     "runs",
     "sampled",
     "scatter",
-    "sorted_product",
     "sum_runs",
 ]
 
@@ -44,11 +52,14 @@ _C_TYPES: Final = {
     bool_: "_Bool", uint8: "uint8_t", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t",
     float32: "float", float64: "double", complex64: "float _Complex", complex128: "double _Complex",
 }  # fmt: skip
-DTYPES: Final = tuple(_C_TYPES)
-#: Those that can be subtracted, and those that have an order.
-NUMBERS: Final = DTYPES[1:]
-REAL: Final = NUMBERS[:-2]
-_NAMES: Final = {np.dtype(each.numpy): each.name for each in DTYPES}
+#: Those that are computed in float32, and rounded once.
+HALVES: Final = (float16, bfloat16)
+DTYPES: Final = (*_C_TYPES, *HALVES)
+#: Those that can be subtracted, those that have an order, and those with a point.
+NUMBERS: Final = tuple(each for each in DTYPES if each is not bool_)
+REAL: Final = tuple(each for each in NUMBERS if not each.is_complex)
+FLOATING: Final = tuple(each for each in REAL if each.is_floating_point)
+_NAMES: Final = {np.dtype(each.numpy): each.name for each in _C_TYPES}
 _ARRAYS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name}[]") for each, name in _C_TYPES.items()}
 _POINTERS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name} *") for each, name in _C_TYPES.items()}
 
@@ -113,21 +124,51 @@ def sum_runs(values: Array, ordered: Array, starts: Array) -> Array:
     return out
 
 
-def scatter(out: Array, where: Array, values: Array) -> None:
-    """Add values to the elements at different places of a row-major array."""
-    width = values[:1].size if len(values) else 0
-    _kernel("scatter", out)(_pointer(out), _pointer(where), _pointer(values), len(values), width)
+def merge(a: Array, b: Array) -> tuple[Array, Array]:
+    """Where each of the numbers that two rising arrays have together is in the one and the other; -1 if it is not."""
+    found = np.empty((2, a.size + b.size), np.int64)
+    count = lib.fs_merge(_pointer(a), a.size, _pointer(b), b.size, _pointer(found[0]), _pointer(found[1]))
+    return found[0, :count], found[1, :count]
 
 
-def sorted_product(starts: Array, columns: Array, values: Array, dense: Array) -> Array:
-    """Rows of sparse values, each from one start to the next, times a dense matrix."""
-    down, across = (each // dense.itemsize for each in dense.strides)
-    rows, width = starts.size - 1, dense.shape[1]
-    out = np.empty((rows, width), values.dtype)
-    _kernel("spmm", values)(
-        _pointer(starts), _pointer(columns), _pointer(values), _base(dense), down, across, rows, width, _pointer(out)
+def merged_indices(a: Array, from_a: Array, b: Array, from_b: Array) -> Array:
+    """Indices that are at merged places."""
+    out = np.empty((len(a), from_a.size), np.int64)
+    lib.fs_merged_indices(
+        _pointer(a), a.shape[1], _pointer(from_a), _pointer(b), b.shape[1], _pointer(from_b), *out.shape, _pointer(out)
     )
     return out
+
+
+def add_merged(a: Array, from_a: Array, b: Array, from_b: Array) -> Array:
+    """Sums of values that are at merged places."""
+    out = np.empty((from_a.size, *a.shape[1:]), a.dtype)
+    width = out[:1].size if len(out) else 0
+    _kernel("add_merged", a)(
+        _pointer(a), _pointer(from_a), _pointer(b), _pointer(from_b), len(out), width, _pointer(out)
+    )
+    return out
+
+
+def scatter(out: Array, where: Array, values: Array) -> None:
+    """Add values, one after the other, to the elements at some places of a row-major array."""
+    width = values[:1].size if len(values) else 0
+    count = out.size // width if width else 0
+    _kernel("scatter", out)(_pointer(out), count, _pointer(where), _pointer(values), len(values), width)
+
+
+def fold(out: Array, where: Array, values: Array, p: float) -> None:
+    """Fold sizes to the power of p into the rows (count, kept) at some places; values are (n, kept, inner)."""
+    _kernel("fold", out)(_pointer(out), len(out), _pointer(where), _pointer(values), *values.shape, p)
+
+
+def product(out: Array, rows: Array, columns: Array, values: Array, dense: Array) -> None:
+    """Add to a row-major matrix the product of one given by its elements, in any order, and a dense one."""
+    down, across = (each // dense.itemsize for each in dense.strides)
+    _kernel("spmm", values)(
+        _pointer(rows), _pointer(columns), _pointer(values), values.size, _base(dense), down, across, *out.shape,
+        _pointer(out),
+    )  # fmt: skip
 
 
 def sampled(rows: Array, columns: Array, a: Array, b: Array) -> Array:

@@ -9,9 +9,9 @@ import numpy as np
 from flambeau.backend import ArgumentError, Kernel, MissingKernelError, ShapeError, Tensor, int64, sparse_coo
 
 from . import native
-from .coordinates import Coordinates, array_of, coordinates, replace, sparse, tensor_of
+from .coordinates import Coordinates, array_of, coordinates, narrow, replace, sparse, tensor_of, wide, zeros
 
-__all__ = ["KERNELS", "add_into", "coalesced", "ordered_places", "to_dense"]
+__all__ = ["KERNELS", "add_into", "coalesced", "numbered", "to_dense"]
 
 
 def coalesced(tensor: Tensor) -> Tensor:
@@ -19,31 +19,34 @@ def coalesced(tensor: Tensor) -> Tensor:
     held = coordinates(tensor)
     if held.coalesced:
         return tensor
-    indices, values = array_of(held.indices), array_of(held.values)
+    indices = array_of(held.indices)
     numbers = native.places(indices, tuple(tensor.shape[: len(indices)]))
     ordered = native.order(numbers)
     starts = native.runs(numbers, ordered)
     firsts = indices[:, ordered[starts[:-1]]]
-    sums = tensor_of(native.sum_runs(values, ordered, starts), tensor.key)
+    sums = narrow(native.sum_runs(wide(held.values), ordered, starts), tensor.key)
     return sparse(sums, tensor_of(firsts, tensor.key, int64), tensor.shape, True)
 
 
-def ordered_places(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The places of a coalesced tensor as numbers, which rise."""
+def numbered(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The places of a tensor as numbers, which rise if it is coalesced."""
     indices = array_of(coordinates(tensor).indices)
     return native.places(indices, tuple(tensor.shape[: len(indices)]))
 
 
-def add_into(out: np.ndarray[Any, Any], tensor: Tensor) -> None:
-    """Add a sparse tensor to a row-major array of its shape."""
+def add_into(out: Tensor, tensor: Tensor) -> None:
+    """Add a sparse tensor to a row-major dense one of its shape, of the dtype that kernels compute in.
+
+    A place that is named several times is summed before, as in the sum with ``tensor.to_dense()``.
+    """
     tensor = coalesced(tensor)
-    native.scatter(out, ordered_places(tensor), array_of(coordinates(tensor).values))
+    native.scatter(array_of(out), numbered(tensor), wide(coordinates(tensor).values))
 
 
 def to_dense(tensor: Tensor) -> Tensor:
-    out = np.zeros(tuple(tensor.shape), tensor.dtype.numpy)
-    add_into(out, tensor)
-    return tensor_of(out, tensor.key)
+    out = zeros(tensor.shape, tensor.key)
+    native.scatter(array_of(out), numbered(tensor), wide(coordinates(tensor).values))
+    return narrow(out, tensor.key)
 
 
 def lookup(tensor: Tensor, indices: Tensor) -> Tensor:

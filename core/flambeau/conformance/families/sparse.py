@@ -190,8 +190,10 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw.sparse(3, 5), 1
 
 
-@samples("sparse.norm")
+@samples("sparse.norm", "sparse.norm (sparse_coo)")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
+    yield draw.sparse(2, 3, 4), 3, (0, 2), True
+    yield "empty", _nothing(draw, 3, 5), 2, 0, False
     yield draw.sparse(3, 5), 2, 1, False
     yield draw.sparse(3, 5), 1, (0, 1), False
 
