@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -100,14 +101,14 @@ def test_too_much_memory_is_refused():
 
 
 def test_calls_return_before_the_work_is_done():
-    x = torch.rand(700, 700, device="remote")
+    x = torch.rand(500, 500, device="remote")
     accelerator.synchronize("remote")
-    result, event = slow(x), torch.Event("remote")
+    result, event = slow(x, 100), torch.Event("remote")
     event.record()
     assert not event.query() and not accelerator.current_stream("remote").query()
     event.synchronize()
     assert event.query() and accelerator.current_stream("remote").query()
-    np.testing.assert_allclose(result.cpu().numpy(), slow(x.cpu()).numpy(), rtol=1e-4)
+    np.testing.assert_allclose(result.cpu().numpy(), slow(x.cpu(), 100).numpy(), rtol=1e-3)
 
 
 def test_streams_wait_for_each_other():
@@ -115,7 +116,7 @@ def test_streams_wait_for_each_other():
     accelerator.synchronize("remote")
     first, second = torch.Stream("remote"), torch.Stream("remote")
     with first:
-        made = slow(x)
+        made = slow(x, 100)
     with second:
         early = made + 1
         with pytest.raises(RuntimeError) as caught:
@@ -126,10 +127,21 @@ def test_streams_wait_for_each_other():
         )
         second.wait_stream(first)
         late = made + 1
-        assert late.shape == (500, 500) and torch.equal(late.cpu(), slow(x).cpu() + 1)
+        assert late.shape == (500, 500) and torch.equal(late.cpu(), slow(x, 100).cpu() + 1)
     assert accelerator.current_stream("remote").handle.number == 0
     with pytest.raises(RuntimeError, match="before the stream that computes it"):
         early.cpu()
+
+
+def test_a_stream_that_is_let_go_is_waited_for():
+    x, index = torch.rand(400, 400, device="remote"), there([400])
+    accelerator.synchronize("remote")
+    with torch.Stream("remote"):
+        slow(x)
+        x.index_add_(0, index, x[:1])
+    gc.collect()
+    with pytest.raises(IndexError, match="The kernel of 'index_add_' found it"):
+        accelerator.synchronize("remote")
 
 
 def test_streams_of_threads():
@@ -239,22 +251,45 @@ def test_other_errors_name_the_kernel_and_its_place():
     )
 
 
-def test_an_interrupted_wait():
+@contextmanager
+def interrupted(seconds):
+    """What Ctrl-C does, after a time."""
+
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    x = torch.rand(700, 700, device="remote")
-    accelerator.synchronize("remote")
     before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        result = slow(x)
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
         with pytest.raises(KeyboardInterrupt):
-            result[0, 0].item()
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert there([1.0, 2.0]).tolist() == [1, 2]  # not the answer to the earlier question
+
+
+def test_an_interrupted_wait():
+    x = torch.rand(700, 700, device="remote")
+    accelerator.synchronize("remote")
+    result = slow(x)
+    with interrupted(0.01):
+        result.tolist()  # a large answer, which nobody waits for now
+    y = torch.zeros(3, device="remote")
+    for _ in range(3000):  # the worker reads on all the same
+        y += 1
+    assert y.tolist() == [3000] * 3  # and not the answer to the earlier question
+
+
+def test_an_interrupted_call():
+    x = torch.rand(300, 300, device="remote")
+    count = torch.zeros(1, device="remote")
+    begun = 0
+    with interrupted(0.3):
+        while True:
+            begun += 1
+            count += 1
+            x = (x @ x) * 1e-3
+    assert begun - 1 <= count.item() <= begun
 
 
 # ---------------------------------------------------------------- life and death

@@ -7,16 +7,17 @@ import io
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from multiprocessing import Pipe
-from typing import Any
+from collections import deque
+from typing import Any, NoReturn
 
 from flambeau import backend, device
 from flambeau.backend import DeviceError, Tensor, intern, make, strided
 
+from .channel import Channel
 from .hosted import HOSTED
 from .messages import TYPES, Failure, Place, pack, unpack
 
@@ -58,7 +59,7 @@ class Link:
         self.process: subprocess.Popen[bytes] | None = None
         self.numbers = itertools.count(1)
         #: numbers of what is :class:`Owned` no more; the garbage collector may add some at any time
-        self.unused: list[int] = []
+        self.unused: deque[int] = deque()
         self._tickets = itertools.count(1)
         #: why the worker cannot be reached any more
         self._lost: str | None = None
@@ -93,20 +94,30 @@ class Link:
             self._flush()
             answered = None
             while answered != ticket:  # an earlier one was asked for by somebody who was interrupted
-                self._transfer(self._connection.poll, None, whole=False)
-                answered, value = next(unpack(self._transfer(self._connection.recv_bytes), _found))
+                try:
+                    message = self._channel.receive()
+                except (EOFError, OSError):
+                    self._mourn()
+                answered, value = next(unpack(message, _found))
         if isinstance(value, Failure):
             name, text = value.args
             raise getattr(backend, name)(text)
         return value
 
     def _add(self, *command: Any) -> None:
+        if self._lost is None and self.process is None:
+            self._start()
+        if self._lost is None and self._channel.torn:
+            self._lost = (
+                f"A message between the device {DEVICE!r} and its worker process was interrupted: the tensors on the "
+                "device are lost.\nStart the program again."
+            )
         if self._lost is not None:
             raise DeviceError(self._lost)
-        if self.process is None:
-            self._start()
-        if self.unused:
-            unused, self.unused[:] = self.unused[:], ()
+        unused = []
+        while self.unused:
+            unused.append(self.unused.popleft())
+        if unused:
             self._pack(("free", unused))
         self._pack(command)
 
@@ -121,38 +132,32 @@ class Link:
         self._commands += 1
 
     def _flush(self) -> None:
-        message, self._message, self._commands = self._message, io.BytesIO(), 0
-        self._transfer(self._connection.send_bytes, message.getbuffer())
-
-    def _transfer(self, act: Callable[..., Any], *args: Any, whole: bool = True) -> Any:
-        """Send or receive; if that is interrupted, a message that must be ``whole`` is not."""
+        self._channel.torn = True
+        self._channel.put(self._message.getvalue())
+        self._message, self._commands = io.BytesIO(), 0
+        self._channel.torn = False
         try:
-            return act(*args)
+            self._channel.flush()
         except (EOFError, OSError):
-            self._lost = self._obituary()
-            raise DeviceError(self._lost) from None
-        except BaseException:
-            if whole:
-                self._lost = (
-                    f"A message between the device {DEVICE!r} and its worker process was interrupted.\n"
-                    "Start the program again: the tensors on the device are lost."
-                )
-            raise
+            self._mourn()
 
-    def _obituary(self) -> str:
+    def _mourn(self) -> NoReturn:
+        """Say how the worker ended."""
         assert self.process is not None
         try:
             status = self.process.wait(5)
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         except subprocess.TimeoutExpired:
             how = "closed the connection"
-        return (
+        self._lost = (
             f"The worker process {self.process.pid} of the device {DEVICE!r} {how}: the tensors on the device are lost.\n"
             "Start the program again; flambeau.save and .cpu() keep what must not be lost."
         )
+        raise DeviceError(self._lost) from None
 
     def _start(self) -> None:
-        self._connection, theirs = Pipe()
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
         self.process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.worker", str(theirs.fileno())],
             stdin=subprocess.PIPE, pass_fds=[theirs.fileno()],
@@ -166,7 +171,7 @@ class Link:
     def _close(self) -> None:
         """End the worker; what it has not done yet is not done."""
         if self.process is not None and self.process.stdin is not None:
-            self._connection.close()
+            self._channel.close()
             self.process.stdin.close()
 
     def _forked(self) -> None:

@@ -13,11 +13,11 @@ import math
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from flambeau import device
 from flambeau.backend import Key, Tensor, intern, make, strided, tensors_in
 
+from .channel import HEADER
 from .hosted import HOSTED, hosted_backend
 from .messages import TYPES, Failure, Place, failure, pack, unpack
 
@@ -43,9 +44,6 @@ class Slot:
     def __init__(self, key: Key, elements: int, handle: Any = None) -> None:
         self.key, self.elements, self.handle = key, elements, handle
         self.error: Failure | None = None
-
-    def close(self) -> None:
-        """Nobody names it any more; commands that wait still hold it."""
 
 
 class Named(NamedTuple):
@@ -97,25 +95,21 @@ class Stream(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(MOST_WAITING)
+        self.queue: queue.Queue[Callable[[], Any]] = queue.Queue(MOST_WAITING)
         self.given = self.done = 0
         #: the first error that nobody was told of
         self.error: Failure | None = None
         self.start()
 
     def run(self) -> None:
-        for work in iter(self.queue.get, None):
-            work()
+        while True:
+            self.queue.get()()
             self.done += 1
 
     def give(self, work: Callable[[], Any]) -> None:
         """Let something be done behind all that was given before."""
         self.given += 1
         self.queue.put(work)
-
-    def close(self) -> None:
-        """End behind the work so far."""
-        self.queue.put(None)
 
     def check(self) -> None:
         """Raise the error that nobody was told of, if there is one."""
@@ -134,31 +128,30 @@ class Moment:
         self.time = time.monotonic_ns()
         self.happened.set()
 
-    def close(self) -> None:
-        """Nobody names it any more; streams that wait still hold it."""
-
 
 class Worker:
     """The commands, a method each.  Those with a ticket are answered."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection, self.sending = connection, threading.Lock()
+    def __init__(self, end: socket.socket) -> None:
+        self.socket, self.sending = end, threading.Lock()
         self.families = hosted_backend().kernels
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
-        self.objects: dict[int, Any] = {0: Stream()}
+        self.streams = [Stream()]
+        #: streams that nobody names any more, whose work need not be done yet; new ones are taken from here
+        self.spare: list[Stream] = []
+        #: what the other process names: a :class:`Slot`, :class:`Stream` or :class:`Moment`
+        self.objects: dict[int, Any] = {0: self.streams[0]}
         #: for what is made here without having been announced; the other process counts upwards
         self.numbers = itertools.count(-1, -1)
         self.profile: list[tuple[str, float, float]] | None = None
 
     def serve(self) -> None:
         """Read commands until the other process is gone."""
-        while True:
-            try:
-                message = self.connection.recv_bytes()
-            except (EOFError, OSError):
-                return
-            for command, *args in unpack(message, self.find):
-                getattr(self, command)(*args)
+        with self.socket.makefile("rb") as incoming:
+            while header := incoming.read(HEADER):
+                message = incoming.read(int.from_bytes(header, "little"))
+                for command, *args in unpack(message, self.find):
+                    getattr(self, command)(*args)
 
     def find(self, place: Place) -> Named:
         """A tensor of a command; a number that is new is that of a result."""
@@ -177,7 +170,7 @@ class Worker:
         file = io.BytesIO()
         pack((ticket, value), file, self.place)
         with self.sending:
-            self.connection.send_bytes(file.getbuffer())
+            self.socket.sendall(file.tell().to_bytes(HEADER, "little") + file.getbuffer())
 
     def answer(self, ticket: int, stream: Stream, ask: Callable[[], Any], operator: str = "copy_") -> None:
         """Reply with a value, or with the first error of the stream that was not told yet."""
@@ -213,7 +206,9 @@ class Worker:
 
     def free(self, numbers: Sequence[int]) -> None:
         for each in numbers:
-            self.objects.pop(each).close()
+            freed = self.objects.pop(each, None)  # None if what would have made it was interrupted
+            if isinstance(freed, Stream):
+                self.spare.append(freed)
 
     def allocated(self, ticket: int) -> None:
         slots = [each for each in list(self.objects.values()) if isinstance(each, Slot) and each.error is None]
@@ -266,7 +261,10 @@ class Worker:
     # -- streams and events ---------------------------------------------------
 
     def open(self, number: int) -> None:
-        self.objects[number] = Stream()
+        if not self.spare:
+            self.streams.append(Stream())
+            self.spare.append(self.streams[-1])
+        self.objects[number] = self.spare.pop()
 
     def idle(self, ticket: int, stream: int) -> None:
         here = self.objects[stream]
@@ -274,8 +272,7 @@ class Worker:
 
     def finish(self, ticket: int, stream: int | None) -> None:
         """Answer when a stream, or each, has come here, with the first error that was not told yet."""
-        every = [each for each in list(self.objects.values()) if isinstance(each, Stream)]
-        meant = every if stream is None else [self.objects[stream]]
+        meant = list(self.streams) if stream is None else [self.objects[stream]]
 
         def tell() -> None:
             errors = [each.error for each in meant if each.error is not None]
@@ -319,7 +316,7 @@ def _end_with_the_parent() -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    Worker(Connection(int(sys.argv[1]))).serve()
+    Worker(socket.socket(fileno=int(sys.argv[1]))).serve()
     os._exit(0)
 
 
