@@ -70,7 +70,7 @@ class ArrayMemory:
 
     def to_numpy(self, handle: Any, elements: int, dtype: Dtype) -> np.ndarray[Any, Any]:
         flat, first = handle
-        found: np.ndarray[Any, Any] = flat[first : first + elements]
+        found: np.ndarray[Any, Any] = flat[first : first + elements].view(dtype.numpy)
         return found if self.host else found.copy()
 
     def from_numpy(self, array: np.ndarray[Any, Any], device: Device, dtype: Dtype) -> Any:

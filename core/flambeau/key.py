@@ -54,6 +54,8 @@ class Memory(Protocol):
         """A function from (handle, n) to the handle of the n-th next element; it need not own the memory."""
 
     # Optional:
+    # def reinterpret(self, handle, dtype, wanted) -> a handle of the same memory for another dtype of the same size.
+    #     Without it, a device that is not the host has no x.view(dtype).
     # def address(self, handle) -> int, the address of a handle's first element on the device.
     # def compiled_address(self) -> (f, context), the same for compiled code: f is the address of a C function
     #     `void *f(PyObject *handle, PyObject *context)`, which returns NULL with a Python error set if it fails.

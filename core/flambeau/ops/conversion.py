@@ -24,7 +24,7 @@ from ..dtype import (
     int64,
     uint8,
 )
-from ..errors import ArgumentTypeError, AutogradError, DtypeError, ShapeError, shown
+from ..errors import ArgumentTypeError, AutogradError, DtypeError, MissingKernelError, ShapeError, shown
 from ..geometry import broadcast_shapes, contiguous
 from ..key import intern
 from ..layout import layout as Layout, strided
@@ -344,12 +344,21 @@ def view_dtype(self: Tensor, dtype: Dtype) -> Tensor:
     """The same memory read as another dtype of the same size.
 
     Raises:
-        RuntimeError: the element sizes differ.
+        RuntimeError: the element sizes differ, or the device cannot do it.
     """
     if dtype.itemsize != self.dtype.itemsize:
         raise DtypeError(f"view(dtype): expected a dtype of {self.dtype.itemsize} bytes, got {dtype.name}.")
     result = view(self, self.shape)
     result.key = self.key.of(dtype)
-    array = self.key.memory.to_numpy(self.memory, self.geometry.span, self.dtype)
-    result.memory = self.key.memory.from_numpy(array.view(dtype.numpy), self.device, dtype)
+    memory = self.key.memory
+    if memory.host:
+        array = memory.to_numpy(self.memory, self.geometry.span, self.dtype)
+        result.memory = memory.from_numpy(array.view(dtype.numpy), self.device, dtype)
+    elif hasattr(memory, "reinterpret"):
+        result.memory = memory.reinterpret(self.memory, self.dtype, dtype)
+    else:
+        raise MissingKernelError(
+            f"view(dtype): the device {str(self.device)!r} cannot read memory as another dtype.\n"
+            "Copy: x.cpu().view(dtype).to(x.device)"
+        )
     return cast(Tensor, result)

@@ -181,7 +181,7 @@ _RULES: Final[dict[Callable[..., Any], str]] = {
     lambda self, other: (*self.shape[:2], other.shape[2]): "bmm",
     lambda self, *_: self.shape[:1]: "mv",
     lambda *_: (): "dot",
-    lambda input, weight, bias: (*input.shape[:-1], weight.shape[0]): "linear",
+    lambda input, weight, bias: (*input.shape[:-1], *weight.shape[:-1]): "linear",
     lambda self, one, other, *_: (*one.shape[:-1], other.shape[-1]): "addmm baddbmm",
     lambda weight, indices, *_: (*indices.shape, *weight.shape[1:]): "embedding",
     lambda *tensors: broadcast_shapes(*[each.shape for each in tensors]): "where normal",

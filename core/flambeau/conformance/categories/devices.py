@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dispatch.providers import registry
-from ...dtype import bfloat16
+from ...dtype import DTYPES, bfloat16, bool_
 from ...generator import Generator
 from ...key import intern
 from ...ops.creation import empty, tensor, zeros
@@ -90,6 +90,23 @@ def _(here: Place) -> None:
         ("x.view(12, 5)[7:]", whole.view(12, 5)[7:], array.reshape(12, 5)[7:]),
     ):
         _same(title, view, Operand(wanted, here.dtype))
+
+
+@_category(
+    "view of another dtype",
+    "Memory.to_numpy gives elements of the dtype it is asked for; Memory.reinterpret leads to the same bytes.",
+)
+def _(here: Place) -> None:
+    operand = here.draw.distinct(6)
+    for other in [each for each in DTYPES if each.itemsize == here.dtype.itemsize and each is not bool_]:
+        whole: Any = place(operand, here.device)
+        seen = whole[1:].view(other)
+        expect("the view to be of", other.name, seen.dtype.name)
+        if bits(seen) != narrow(operand.values[1:], here.dtype).tobytes():
+            raise Fault("a view of another dtype to show the same bytes", str(read(seen)))
+        _same(
+            "a view that is viewed as what it was", seen[1:].view(here.dtype), Operand(operand.values[2:], here.dtype)
+        )
 
 
 @_category("zeros", "Memory.zeros_allocator gives memory that was not cleared.")

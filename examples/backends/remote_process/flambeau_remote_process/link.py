@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from flambeau import backend, device
@@ -28,16 +29,21 @@ DEVICE = "remote"
 MOST_COMMANDS, MOST_BYTES = 16, 1 << 18
 
 
+#: Numbers that the worker may forget.  The garbage collector adds some at any time, in any thread.
+_UNUSED: deque[int] = deque()
+_NUMBERS = itertools.count(1)
+
+
 class Owned:
     """Something that the worker keeps for this process, under a number, until this object goes."""
 
     __slots__ = ("number",)
 
     def __init__(self, number: int | None = None) -> None:
-        self.number = next(LINK.numbers) if number is None else number
+        self.number = next(_NUMBERS) if number is None else number
 
-    def __del__(self) -> None:
-        LINK.unused.append(self.number)
+    def __del__(self, let_go: Callable[[int], None] = _UNUSED.append) -> None:
+        let_go(self.number)
 
 
 def _place(tensor: Tensor) -> Place:
@@ -57,9 +63,6 @@ class Link:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.numbers = itertools.count(1)
-        #: numbers of what is :class:`Owned` no more; the garbage collector may add some at any time
-        self.unused: deque[int] = deque()
         self._tickets = itertools.count(1)
         #: why the worker cannot be reached any more
         self._lost: str | None = None
@@ -115,8 +118,8 @@ class Link:
         if self._lost is not None:
             raise DeviceError(self._lost)
         unused = []
-        while self.unused:
-            unused.append(self.unused.popleft())
+        while _UNUSED:
+            unused.append(_UNUSED.popleft())
         if unused:
             self._pack(("free", unused))
         self._pack(command)

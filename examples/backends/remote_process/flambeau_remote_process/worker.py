@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flambeau import device
-from flambeau.backend import Key, Tensor, intern, make, strided, tensors_in
+from flambeau.backend import Key, Tensor, contiguous, intern, make, shared_storage, strided, tensors_in
 
 from .channel import HEADER
 from .hosted import HOSTED, hosted_backend
@@ -39,11 +39,18 @@ KEYS = {name: intern(device(HOSTED), dtype=each) for name, each in TYPES.items()
 class Slot:
     """What a number stands for: memory, once there is any, or the reason why there is none."""
 
-    __slots__ = ("elements", "error", "handle", "key")
+    __slots__ = ("elements", "error", "key", "whole")
 
     def __init__(self, key: Key, elements: int, handle: Any = None) -> None:
-        self.key, self.elements, self.handle = key, elements, handle
+        self.key, self.elements = key, elements
+        #: all of the memory
+        self.whole: Tensor | None = None
         self.error: Failure | None = None
+        if handle is not None:
+            self.fill(handle)
+
+    def fill(self, handle: Any) -> None:
+        self.whole = make(self.key, contiguous((self.elements,)), handle)
 
 
 class Named(NamedTuple):
@@ -53,21 +60,26 @@ class Named(NamedTuple):
     place: Place
 
     def tensor(self) -> Tensor:
-        """The tensor.
+        """The tensor; those of one memory share their storage record, so that kernels can tell.
 
         Raises:
             Failure: its memory was not filled.
         """
         slot, (_, offset, shape, strides, dtype) = self
-        handle = slot.handle
-        if handle is None:
+        whole, key = slot.whole, KEYS[dtype]
+        if whole is None:
             raise slot.error or Failure(
                 "DeviceError",
                 "A tensor was used before the stream that computes it had come so far.\n"
                 "Let the using stream wait: stream.wait_stream(other)",
             )
-        key = KEYS[dtype]
-        return make(key, strided(shape, strides), key.shift(handle, offset) if offset else handle)
+        handle = whole.memory
+        if key is not slot.key:  # the bits are read as another dtype
+            array = key.memory.to_numpy(handle, slot.elements, slot.key.dtype)
+            handle = key.memory.from_numpy(array.view(key.dtype.numpy), key.device, key.dtype)
+        tensor = make(key, strided(shape, strides), key.shift(handle, offset) if offset else handle)
+        tensor.shared, tensor.offset = shared_storage(whole), offset
+        return tensor
 
 
 def _tensors(value: Any) -> Any:
@@ -187,7 +199,7 @@ class Worker:
     def allocate(self, number: int, dtype: str, elements: int, zeros: bool) -> None:
         slot = self.objects[number] = Slot(KEYS[dtype], elements)
         try:
-            slot.handle = (slot.key.allocate_zeros if zeros else slot.key.allocate)(elements)
+            slot.fill((slot.key.allocate_zeros if zeros else slot.key.allocate)(elements))
         except Exception as error:
             slot.error = failure("empty", error)
 
@@ -224,7 +236,7 @@ class Worker:
             try:
                 made = tensors_in(self.call(operator, dtype, args, out))
                 for each, (slot, place) in zip(made if results else (), results, strict=True):
-                    slot.handle = _laid_out(each, place).memory
+                    slot.fill(_laid_out(each, place).memory)
             except BaseException as error:
                 found = failure(operator, error)
                 here.error = here.error or found
