@@ -59,6 +59,18 @@ def fresh(library: str) -> float:
     return min(float(subprocess.check_output([sys.executable, "-c", script], text=True).split()[-1]) for _ in range(3))
 
 
+def _plain_c() -> None:
+    ffi = importlib.import_module("flambeau.utils.ffi")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "scale.h").write_text("void scale(const float *x, float *out, int64_t n, double by);")
+        Path(folder, "scale.c").write_text(
+            "#include <TH/TH.h>\nvoid scale(const float *x, float *out, int64_t n, double by) { while (n--) *out++ = *x++ * by; }"
+        )
+        ffi.create_extension(
+            "scale", "scale.h", ["scale.c"], verbose=False, relative_to=Path(folder, "build.py")
+        ).build()
+
+
 def measure(library: str) -> tuple[dict[str, float], dict[str, Callable[[], Any]]]:
     """The costs of builds, and calls to be timed in turns with another library's."""
     T = importlib.import_module(library)
@@ -74,6 +86,8 @@ def measure(library: str) -> tuple[dict[str, float], dict[str, Callable[[], Any]
         "cached load, fresh process": fresh(library),
         "load again": min(wall(gate) for _ in range(20)),
     }
+    if library == "flambeau":
+        costs["cold build, C through cffi"] = cpu(_plain_c)
     module = extension.load("overhead", [str(HERE / "overhead.cpp")], extra_cflags=["-O2"])
     x, y = T.zeros(16), T.ones(16)
 
@@ -88,6 +102,7 @@ def main() -> None:
     """Print a row for each measurement."""
     plain = [path for path in ("/usr/bin/g++", "/usr/bin/c++") if os.path.exists(path)]
     os.environ.setdefault("CXX", plain[0] if plain else "c++")
+    os.environ.setdefault("CC", "/usr/bin/gcc" if os.path.exists("/usr/bin/gcc") else "cc")
     libraries = ["flambeau", *(["torch"] if importlib.util.find_spec("torch") else [])]
     costs, calls = {}, {}
     for library in libraries:
@@ -96,12 +111,12 @@ def main() -> None:
             costs[library], calls[library] = measure(library)
     print(f"{'':<28}" + "".join(f"{each:>12}" for each in libraries))
     rows: dict[str, dict[str, float]] = {
-        row: {each: costs[each][row] for each in libraries} for row in costs["flambeau"]
+        row: {each: costs[each][row] for each in libraries if row in costs[each]} for row in costs["flambeau"]
     }
     for row in CALLS:
         rows[row] = best_of({each: calls[each][row] for each in libraries}, 15, 2e-3)
     for row, times in rows.items():
-        print(f"{row:<28}" + "".join(f"{human(times[each]):>12}" for each in libraries))
+        print(f"{row:<28}" + "".join(f"{human(times[each]) if each in times else '':>12}" for each in libraries))
 
 
 if __name__ == "__main__":

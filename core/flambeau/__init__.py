@@ -28,6 +28,7 @@ from .dtype import (
     promote_types,
     uint8,
 )
+from .errors import FatalError
 from .exchange import from_dlpack, to_dlpack
 from .generator import Generator
 from .geometry import Size, broadcast_shapes

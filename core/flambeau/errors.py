@@ -14,7 +14,8 @@ Each is also the built-in exception that NumPy and PyTorch users expect, so
     ├── AllocationError       MemoryError, RuntimeError   a device is out of memory
     ├── MissingKernelError    NotImplementedError  no backend serves this call
     ├── PluginError           RuntimeError         a plug-in that cannot be used
-    └── FileError             RuntimeError         a file that is not what it should be
+    ├── FileError             RuntimeError         a file that is not what it should be
+    └── FatalError            RuntimeError         the C code of an extension gave up
 
 A message has two or three lines: what was expected, what came, what to do.
 """
@@ -29,6 +30,7 @@ __all__ = [
     "BoundsError",
     "DeviceError",
     "DtypeError",
+    "FatalError",
     "FileError",
     "FlambeauError",
     "MissingKernelError",
@@ -90,3 +92,7 @@ class PluginError(FlambeauError, RuntimeError):
 
 class FileError(FlambeauError, RuntimeError):
     """A file that is truncated, corrupt or of another format."""
+
+
+class FatalError(FlambeauError, RuntimeError):
+    """The C code of an extension gave up, with ``THError`` or ``THArgCheck``."""

@@ -88,18 +88,21 @@ class _TypeOf(type):
 
 
 def _new_tensor(cls: Any, *args: Any) -> Tensor:
-    options = {"dtype": cls.dtype, "device": cls.place}
+    return _made(cls.__name__, cls.dtype, cls.place, args)
+
+
+def _made(name: str, dtype: Dtype, device: Any, args: tuple[Any, ...]) -> Tensor:
+    """What ``name(*args)`` makes: a tensor of these sizes, of a sequence's numbers, or of another's memory."""
+    options = {"dtype": dtype, "device": device}
     if len(args) == 1:
         only = args[0]
         if isinstance(only, TypedStorage):
-            if only.dtype is not cls.dtype:
-                raise ArgumentTypeError(f"{cls.__name__} expects a storage of {cls.dtype.name}, got {only.dtype.name}.")
+            if only.dtype is not dtype:
+                raise ArgumentTypeError(f"{name} expects a storage of {dtype.name}, got {only.dtype.name}.")
             return cast(Tensor, only.flat)
         if isinstance(only, Tensor):
-            if only.dtype is not cls.dtype:
-                raise ArgumentTypeError(
-                    f"expected {cls.__name__} (got {type_name(only)})\nConvert it with x.type(...)."
-                )
+            if only.dtype is not dtype:
+                raise ArgumentTypeError(f"expected {name} (got {type_name(only)})\nConvert it with x.type(...).")
             return cast(Tensor, cast(Any, only).detach())
         if isinstance(only, (list, tuple, np.ndarray)) and type(only).__name__ != "Size":
             return tensor(only, **options)
@@ -194,6 +197,17 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     return self.to(device=self.device if place in (None, self.device.type) else place, dtype=wanted)
 
 
+def new(self: Any, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of the same type and device, made as the old constructors do: of sizes, or of a sequence's numbers.
+
+    >>> import flambeau
+    >>> x = flambeau.ones(2, dtype=flambeau.int64)
+    >>> x.new(2, 3).shape, x.new([4, 5])
+    (torch.Size([2, 3]), tensor([4, 5]))
+    """
+    return _made(f"{_STEMS[self.dtype]}Tensor", self.dtype, self.device if device is None else device, args)
+
+
 def set_default_tensor_type(t: Any) -> None:
     """Choose the floating-point type, and the device, of tensors made without saying.
 
@@ -216,4 +230,4 @@ def storage_type(self: Any) -> type:
     return cast(type, _types[f"{_STEMS[self.dtype]}Storage"])
 
 
-METHODS: Final = {"type": type_, "storage_type": storage_type}
+METHODS: Final = {"new": new, "type": type_, "storage_type": storage_type}

@@ -34,12 +34,21 @@ def own_cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+def _uncached(*names):
+    """A compiler that is not ccache, which would make builds look cheaper than they are."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    paths = [os.path.join(folder, name) for folder in folders for name in names]
+    return next(path for path in paths if os.path.exists(path) and "ccache" not in os.path.realpath(path))
+
+
 @pytest.fixture(scope="session")
 def uncached_compiler():
-    """A C++ compiler that is not ccache, which would make builds look cheaper than they are."""
-    folders = os.environ["PATH"].split(os.pathsep)
-    paths = [os.path.join(folder, name) for folder in folders for name in ("g++", "clang++")]
-    return next(path for path in paths if os.path.exists(path) and "ccache" not in os.path.realpath(path))
+    return _uncached("g++", "clang++")
+
+
+@pytest.fixture(scope="session")
+def uncached_c_compiler():
+    return _uncached("gcc", "clang")
 
 
 @pytest.fixture(scope="session")

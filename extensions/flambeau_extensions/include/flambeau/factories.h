@@ -214,9 +214,15 @@ FLAMBEAU_BINARY(==, binary<compared<Py_EQ>>)
 FLAMBEAU_BINARY(!=, binary<compared<Py_NE>>)
 #undef FLAMBEAU_BINARY
 
+inline std::string printed(const Type& type) { return type.toString(); }
+
 template <typename Character, typename Traits>
 std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, Traits>& stream, const Tensor& tensor) {
-  return stream << (tensor.defined() ? flambeau::text_of(tensor.get()) : std::string("[ Tensor (undefined) ]"));
+  return stream << printed(tensor);
+}
+template <typename Character, typename Traits>
+std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, Traits>& stream, const Type& type) {
+  return stream << printed(type);
 }
 template <typename Character, typename Traits, typename T>
 std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, Traits>& stream, ArrayRef<T> values) {
