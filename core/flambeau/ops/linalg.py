@@ -25,11 +25,11 @@ __all__ = [
 
 
 def same_key(name: str, *tensors: Any) -> None:
-    """Refuse tensors of several dtypes or devices, and what is no tensor.
+    """Refuse tensors of several dtypes, devices or layouts, and what is no tensor.
 
     Raises:
         TypeError: an argument is no tensor.
-        RuntimeError: dtypes or devices differ.
+        RuntimeError: dtypes, devices or layouts differ.
     """
     first = tensors[0]
     for each in tensors:
@@ -37,6 +37,12 @@ def same_key(name: str, *tensors: Any) -> None:
             raise ArgumentTypeError(f"{name}(): expected tensors, got {type(each).__name__}: {shown(each)}.")
         if each.key.device is not first.key.device:
             raise device_mismatch(name, first, each)
+        if each.key.layout is not first.key.layout:
+            raise DtypeError(
+                f"{name}: expected tensors of one layout, but got "
+                f"{' and '.join(t.key.layout.name for t in tensors if isinstance(t, Tensor))}.\n"
+                "Convert those that are sparse with .to_dense()."
+            )
         if each.key is not first.key:
             raise DtypeError(
                 f"{name}: expected tensors to have the same dtype, but got "

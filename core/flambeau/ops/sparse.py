@@ -14,18 +14,15 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ..autograd.grad_mode import mode
-from ..autograd.node import record
+from ..autograd.node import record, tracked
 from ..device import device as Device
 from ..dispatch.operator import composite, offer, primitive
-from ..dispatch.pointwise import finish_out
 from ..dtype import dtype as Dtype, int64
-from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError
-from ..geometry import Size
+from ..errors import ArgumentTypeError, AutogradError, BoundsError, DtypeError, ShapeError
 from ..key import intern
 from ..layout import sparse_coo, strided
-from ..tensor import Tensor
+from ..tensor import Tensor, touch
 from .creation import as_tensor, finish
-from .linalg import old_order, scaled
 from .reduction import reduced_dims, with_dims
 from .views import permute, sizes
 
@@ -151,8 +148,7 @@ def _check_places(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
         )
     if min(shape, default=0) < 0:
         raise ShapeError(f"sparse_coo_tensor: sizes are not negative, got {list(shape)}.")
-    if math.prod(shape[:count]) >= 2**63:
-        raise ShapeError(f"sparse_coo_tensor: places are numbered below 2**63, got sparse sizes {list(shape[:count])}.")
+    _check_numbering("sparse_coo_tensor", shape[:count])
     if not (indices.shape[1] and count):
         return
     for dim, (low, high) in enumerate(zip(indices.min(1)[0].tolist(), indices.max(1)[0].tolist(), strict=True)):
@@ -163,6 +159,11 @@ def _check_places(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
                 f"sparse_coo_tensor: size is inconsistent with indices: for dim {dim}, size is {shape[dim]} "
                 f"but found index {high}."
             )
+
+
+def _check_numbering(name: str, shape: tuple[int, ...]) -> None:
+    if math.prod(shape) >= 2**63:
+        raise ShapeError(f"{name}: places are numbered below 2**63, got sparse sizes {list(shape)}.")
 
 
 class _PlaceError(ShapeError, BoundsError):
@@ -375,6 +376,81 @@ def _permute_copy(self: Any, dims: tuple[int, ...]) -> Any:
     return sparse_tensor(numbers, places, [self.shape[dim] for dim in dims], still)
 
 
+# ---------------------------------------------------------------- other sizes
+
+
+@offer(namespaces=())
+def sparse_resize_(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
+    """Give a sparse tensor another size in place; what it holds stays where it is.
+
+    Args:
+        size: of sparse_dim + dense_dim dimensions.
+        sparse_dim, dense_dim: as they are, unless the tensor holds nothing.
+
+    Raises:
+        RuntimeError: a place or a value would not fit, the tensor requires grad, or it is dense.
+    """
+    old: Any = sparse_values(_resizable("sparse_resize_", self).detach())
+    places = sparse_indices(self)
+    shape, count = _dimensions("sparse_resize_", size, sparse_dim, dense_dim), places.shape[0]
+    if not old.shape[0]:
+        return sparse_resize_and_clear_(self, shape, sparse_dim, dense_dim)
+    kept = count == sparse_dim and len(shape) == self.geometry.ndim
+    if not kept or any(new < before for new, before in zip(shape, self.shape)):
+        raise ShapeError(
+            f"sparse_resize_: a tensor that holds {old.shape[0]} values keeps its {count} sparse and "
+            f"{self.geometry.ndim - count} dense dimensions, none smaller than {list(self.shape)}; got "
+            f"{sparse_dim} and {dense_dim}, {list(shape)}.\n"
+            "Use sparse_resize_and_clear_, or make a new tensor."
+        )
+    if tuple(old.shape[1:]) == shape[count:]:
+        numbers = old
+    else:
+        numbers = old.new_zeros((old.shape[0], *shape[count:]))
+        numbers[tuple(slice(each) for each in old.shape)] = old
+    return _become(self, sparse_tensor(numbers, places, shape, is_coalesced(self)))
+
+
+@offer(namespaces=())
+def sparse_resize_and_clear_(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
+    """Give a sparse tensor another size in place, and let it hold nothing.
+
+    Raises:
+        RuntimeError: the sizes are not those of sparse_dim + dense_dim dimensions, the tensor requires grad, or it is
+            dense.
+    """
+    held: Any = sparse_values(_resizable("sparse_resize_and_clear_", self).detach())
+    shape = _dimensions("sparse_resize_and_clear_", size, sparse_dim, dense_dim)
+    places = held.new_zeros((sparse_dim, 0), dtype=int64)
+    return _become(self, sparse_tensor(held.new_zeros((0, *shape[sparse_dim:])), places, shape, True))
+
+
+def _resizable(name: str, tensor: Tensor) -> Any:
+    if tracked(require_sparse(name, tensor)):
+        raise AutogradError(
+            f"{name}: cannot resize a tensor that requires grad (shape {list(tensor.shape)}).\nUse x.detach()."
+        )
+    return tensor
+
+
+def _dimensions(name: str, size: Sequence[int], sparse_dim: int, dense_dim: int) -> tuple[int, ...]:
+    shape = sizes((size,))
+    if min(sparse_dim, dense_dim, *shape, 0) < 0 or len(shape) != sparse_dim + dense_dim:
+        raise ShapeError(
+            f"{name}: number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), none of a "
+            f"negative size, but got {len(shape)}: size {list(shape)}."
+        )
+    _check_numbering(name, shape[:sparse_dim])
+    return shape
+
+
+def _become(self: Tensor, other: Tensor) -> Tensor:
+    """Let a sparse tensor stand for what another one is; who saved it for a gradient is told."""
+    touch(self)
+    self.geometry, self.memory = other.geometry, other.memory
+    return self
+
+
 # ---------------------------------------------------------------- folding
 
 
@@ -435,111 +511,3 @@ def sparse_norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     empty = total.detach() == 0
     root = total if p == 1 else total.masked_fill(empty, 1).pow(1 / p).masked_fill(empty, 0)
     return cast(Tensor, with_dims(root, dims, not keepdim))
-
-
-# ---------------------------------------------------------------- products
-
-
-@primitive("sparse dense |", method=False, namespaces=())
-def sparse_product(sparse: Tensor, dense: Tensor) -> Tensor:
-    """The product of a sparse matrix and a dense one; dense."""
-    return cast(Tensor, sparse_product.run(sparse, dense))
-
-
-@primitive("mask a b |", method=False, namespaces=())
-def sampled_product(mask: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """The elements of the product of two dense matrices that a coalesced sparse one has places for."""
-    return cast(Tensor, sampled_product.run(mask, a, b))
-
-
-sparse_product.gradient(
-    sparse=lambda grad, sparse, dense: sampled_product(coalesce(sparse.detach()), grad, dense.t()),
-    dense=lambda grad, sparse: sparse_product(sparse.t(), grad),
-)
-sampled_product.gradient(
-    mask=lambda grad: None,
-    a=lambda grad, b: sparse_product(grad, b.t()),
-    b=lambda grad, a: sparse_product(grad.t(), a).t(),
-)
-
-
-@composite(method=False)
-def spmm(sparse: Any, dense: Any) -> Tensor:
-    """The product of a sparse matrix and a dense matrix or vector, or of a dense and a sparse one; dense.
-
-    Raises:
-        RuntimeError: the sizes do not fit, the dtypes differ, or neither or both are sparse.
-    """
-    if dense.layout is sparse_coo and sparse.layout is strided:
-        if sparse.ndim == 1:
-            return cast(Tensor, spmm(dense.t(), sparse))
-        return cast(Tensor, cast(Any, spmm(dense.t(), sparse.t())).t())
-    _check_product("mm", sparse, dense)
-    if dense.ndim == 1:
-        return cast(Tensor, sparse_product(sparse, dense.unsqueeze(1)).squeeze(1))
-    return cast(Tensor, sparse_product(sparse, dense))
-
-
-def _check_product(name: str, sparse: Any, dense: Any) -> None:
-    require_sparse(name, sparse)
-    if dense.layout is not strided:
-        raise DtypeError(f"{name}: expected a sparse and a dense operand, got two sparse ones.\nUse y.to_dense().")
-    if sparse.dtype is not dense.dtype:
-        raise DtypeError(
-            f"{name}: expected tensors to have the same dtype, but got {sparse.dtype.name} and {dense.dtype.name}.\n"
-            "Convert them with .to(dtype)."
-        )
-    if sparse.ndim != 2 or dense.ndim not in (1, 2) or sparse.shape[1] != dense.shape[0]:
-        raise ShapeError(
-            f"{name}: a sparse matrix (n, m) is multiplied with a dense (m, p) or (m), got {list(sparse.shape)} and "
-            f"{list(dense.shape)}."
-        )
-    if dense_dim(sparse):
-        raise ShapeError(f"{name}: both dimensions of a matrix must be sparse, got dense_dim {dense_dim(sparse)}.")
-
-
-@primitive("self sparse dense | beta alpha", namespaces=("",))
-def sspaddmm(
-    self: Tensor, mat1: Any, mat2: Any, *old: Any, beta: float = 1, alpha: float = 1, out: Tensor | None = None
-) -> Tensor:
-    """Return ``beta * self + alpha * (mat1 @ mat2)``, sparse: rows that ``mat1`` lacks are not computed.
-
-    Args:
-        self: sparse, (n, p).
-        mat1: sparse, (n, m).
-        mat2: dense, (m, p).
-
-    Raises:
-        RuntimeError: the sizes do not fit, or the layouts or dtypes are others.
-    """
-    if old or not (isinstance(self, Tensor) and isinstance(mat1, Tensor)):
-        return old_order(sspaddmm, (self, mat1, mat2, *old), out)
-    if out is not None:
-        found = (self, mat1, mat2)
-        return finish_out("sspaddmm", out, found, lambda: cast(Tensor, sspaddmm(*found, beta=beta, alpha=alpha)))
-    require_sparse("sspaddmm", self)
-    _check_product("sspaddmm", mat1, mat2)
-    wanted = (mat1.shape[0], mat2.shape[1] if mat2.ndim == 2 else 0)
-    if mat2.ndim != 2 or tuple(self.shape) != wanted or dense_dim(self) or self.key is not mat1.key:
-        raise ShapeError(
-            f"sspaddmm: expected self to be sparse, of shape {list(wanted)} and {mat1.dtype.name}, "
-            f"got {list(self.shape)} of {self.dtype.name}."
-        )
-    return cast(Tensor, sspaddmm.run(self, mat1, mat2, beta, alpha))
-
-
-sspaddmm.gradient(
-    self=lambda grad, beta: scaled(grad, beta),
-    sparse=lambda grad, sparse, dense, alpha: scaled(
-        sampled_product(coalesce(sparse.detach()), to_dense(grad), dense.t()), alpha
-    ),
-    dense=lambda grad, sparse, alpha: scaled(sparse_product(sparse.t(), to_dense(grad)), alpha),
-)
-
-
-@composite(namespaces=("",))
-def smm(self: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a sparse matrix and a dense one; sparse."""
-    require_sparse("smm", self)
-    nothing = sparse_coo_tensor(Size((self.shape[0], mat2.shape[1])), dtype=self.dtype, device=self.device)
-    return cast(Tensor, sspaddmm(nothing, self, mat2))

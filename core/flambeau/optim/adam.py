@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ArgumentError, AutogradError
 from ..ops.optimizer import adam_steps_
-from .optimizer import Optimizer, check_range, refuse_sparse
+from .optimizer import Optimizer, change_named, check_range, refuse_sparse
 
 __all__ = ["Adam", "AdamW", "Adamax", "SparseAdam"]
 
@@ -137,13 +137,12 @@ class SparseAdam(Optimizer):
             state["step"] = 0
             state["exp_avg"], state["exp_avg_sq"] = param.new_zeros(param.shape), param.new_zeros(param.shape)
         state["step"] = step = state["step"] + 1
-        grad = grad.coalesce()
-        if not grad._nnz():
-            return
         beta1, beta2 = group["betas"]
-        places, values = tuple(grad.indices()), grad.values()
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean[places] = new_mean = mean[places].mul_(beta1).add_(values, alpha=1 - beta1)
-        square[places] = new_square = square[places].mul_(beta2).addcmul_(values, values, value=1 - beta2)
         size = group["lr"] * math.sqrt(1 - beta2**step) / (1 - beta1**step)
-        param[places] = param[places].addcdiv_(new_mean, new_square.sqrt().add_(group["eps"]), value=-size)
+
+        def change(grad: Any, param: Any, mean: Any, square: Any) -> None:
+            mean.mul_(beta1).add_(grad, alpha=1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            param.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-size)
+
+        change_named(grad, change, param, state["exp_avg"], state["exp_avg_sq"])

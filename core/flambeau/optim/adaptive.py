@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ArgumentError, AutogradError
-from .optimizer import Optimizer, check_range
+from .optimizer import Optimizer, change_named, check_range
 
 __all__ = ["ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"]
 
@@ -44,26 +44,24 @@ class Adagrad(Optimizer):
         _check(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if grad.is_sparse and group["weight_decay"]:
+            raise AutogradError(
+                "weight_decay option is not compatible with sparse gradients, "
+                f"got {group['weight_decay']}.\nSet it to 0, or make gradients dense (sparse=False)."
+            )
         if not state:
             state["step"], state["sum"] = 0, param.new_full(param.shape, group["initial_accumulator_value"])
         state["step"] += 1
-        total = state["sum"]
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+
+        def change(grad: Any, param: Any, total: Any) -> None:
+            total.addcmul_(grad, grad)
+            param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+
         if grad.is_sparse:
-            if group["weight_decay"]:
-                raise AutogradError(
-                    "weight_decay option is not compatible with sparse gradients, "
-                    f"got {group['weight_decay']}.\nSet it to 0, or make gradients dense (sparse=False)."
-                )
-            grad = grad.coalesce()
-            if grad._nnz():
-                places, values = tuple(grad.indices()), grad.values()
-                total[places] = sums = total[places].addcmul_(values, values)
-                param[places] = param[places].addcdiv_(values, sums.sqrt().add_(group["eps"]), value=-lr)
-            return
-        grad = _decayed(param, grad, group)
-        total.addcmul_(grad, grad)
-        param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+            change_named(grad, change, param, state["sum"])
+        else:
+            change(_decayed(param, grad, group), param, state["sum"])
 
 
 class Adadelta(Optimizer):

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ArgumentTypeError, AutogradError
 from ..layout import strided
 from ..tensor import Tensor
 
-__all__ = ["Optimizer", "check_range", "refuse_sparse"]
+__all__ = ["Optimizer", "change_named", "check_range", "refuse_sparse"]
 
 
 def check_range(name: str, value: Any, low: float, high: float | None = None) -> None:
@@ -37,6 +37,22 @@ def refuse_sparse(optimizer: Optimizer, grad: Tensor) -> None:
             f"{type(optimizer).__name__} does not support sparse gradients, got one of shape {list(grad.shape)}.\n"
             "Use SparseAdam, SGD or Adagrad instead, or make gradients dense (sparse=False)."
         )
+
+
+def change_named(grad: Any, change: Callable[..., Any], *tensors: Any) -> None:
+    """Change tensors only where a sparse gradient names places.
+
+    Args:
+        grad: sparse, of the tensors' shape.
+        change: takes the gradient's values and each tensor's there, (n, ...), and changes the latter in place.
+    """
+    grad = grad.coalesce()
+    if grad._nnz():
+        places = tuple(grad.indices())
+        parts = [each[places] for each in tensors]
+        change(grad.values(), *parts)
+        for each, part in zip(tensors, parts):
+            each[places] = part
 
 
 class Optimizer:

@@ -52,6 +52,7 @@ OPERATORS = {
     "product with itself": lambda v: build(v) @ build(v).to_dense(),
     "product with a vector": lambda v: build(v) @ v[:3],
     "from the left": lambda v: d.detach().t() @ build(v),
+    "hspmm": lambda v: torch.hspmm(build(v), build(v).to_dense()).to_dense(),
     "addmm": lambda v: torch.addmm(d.detach(), build(v), d.detach(), beta=0.5, alpha=2),
     "sspaddmm": lambda v: torch.sspaddmm(build(v), build(v), build(v).to_dense(), beta=0.5, alpha=2).to_dense(),
 }  # fmt: skip

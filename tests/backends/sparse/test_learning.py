@@ -152,8 +152,14 @@ def test_sparse_optimisers_refuse():
             optim.SparseAdam([weight], **options)
     weight.grad = None
     F.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
-    with pytest.raises(RuntimeError, match="weight_decay option is not compatible with sparse gradients"):
-        optim.Adagrad([weight], weight_decay=0.1).step()
+    optimizer = optim.Adagrad([weight], weight_decay=0.1)
+    with pytest.raises(RuntimeError) as caught:
+        optimizer.step()
+    assert str(caught.value) == (
+        "weight_decay option is not compatible with sparse gradients, got 0.1.\n"
+        "Set it to 0, or make gradients dense (sparse=False)."
+    )
+    assert not optimizer.state[weight]
 
 
 def test_lbfgs_takes_sparse_gradients():

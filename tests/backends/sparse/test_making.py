@@ -114,6 +114,51 @@ def test_writing():
     assert "from a dense tensor (shape [2, 3]) into a sparse_coo one" in message(lambda: x.copy_(dense))
 
 
+def test_another_size():
+    x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
+    alias = x.detach()
+    assert x.sparse_resize_((4, 5), 2, 0) is x and x.shape == (4, 5) and not x.is_coalesced()
+    assert x.to_dense().tolist() == np.pad(DENSE, ((0, 2), (0, 2))).tolist()
+    assert alias.shape == (2, 3) and alias.to_dense().tolist() == DENSE
+    y = torch.sparse_coo_tensor([[1]], [[3.0, 4.0]], (2, 2)).coalesce()
+    assert y.sparse_resize_((3, 3), 1, 1).to_dense().tolist() == [[0, 0, 0], [3, 4, 0], [0, 0, 0]] and y.is_coalesced()
+    for z in (
+        torch.sparse_coo_tensor(size=(2, 3)).sparse_resize_((4, 5, 2), 1, 2),
+        x.sparse_resize_and_clear_((4, 5, 2), 1, 2),
+    ):
+        assert (z.shape, z.sparse_dim(), z.dense_dim(), z._nnz()) == ((4, 5, 2), 1, 2, 0)
+        assert z.to_dense().sum().item() == 0 and z._values().shape == (0, 5, 2)
+
+
+def test_another_size_is_refused():
+    x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3))
+    for size, counts in (((4, 2), (2, 0)), ((4, 5, 1), (2, 1)), ((4, 5), (1, 1))):
+        assert message(lambda size=size, counts=counts: x.sparse_resize_(size, *counts)) == (
+            "sparse_resize_: a tensor that holds 3 values keeps its 2 sparse and 0 dense dimensions, none smaller than "
+            f"[2, 3]; got {counts[0]} and {counts[1]}, {list(size)}.\nUse sparse_resize_and_clear_, or make a new tensor."
+        )
+    for name in ("sparse_resize_", "sparse_resize_and_clear_"):
+        resize = getattr(x, name)
+        for size in ((4, 5, 1), (4, -5)):
+            assert message(lambda resize=resize, size=size: resize(size, 2, 0)) == (
+                f"{name}: number of dimensions must be sparse_dim (2) + dense_dim (0), none of a negative size, but got "
+                f"{len(size)}: size {list(size)}."
+            )
+        assert message(lambda resize=resize: resize((2**40, 2**40), 2, 0)) == (
+            f"{name}: places are numbered below 2**63, got sparse sizes [1099511627776, 1099511627776]."
+        )
+        leaf = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3), requires_grad=True)
+        assert message(lambda leaf=leaf, name=name: getattr(leaf, name)((4, 5), 2, 0)) == (
+            f"{name}: cannot resize a tensor that requires grad (shape [2, 3]).\nUse x.detach()."
+        )
+        assert "layout but got strided" in message(lambda name=name: getattr(torch.ones(2), name)((4,), 1, 0))
+    assert x.shape == (2, 3) and x.to_dense().tolist() == DENSE
+    w = torch.ones(3, 2, requires_grad=True)
+    loss = (x @ w).sum()
+    x.sparse_resize_((4, 5), 2, 0)
+    assert "modified by an inplace operation" in message(loss.backward)
+
+
 def test_printing():
     x = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3), dtype=torch.float64, requires_grad=True)
     assert repr(x) == (
@@ -243,6 +288,15 @@ def test_dense_kernels_never_see_sparse_operands():
     ):  # fmt: skip
         with pytest.raises((NotImplementedError, RuntimeError)):
             call()
+
+
+def test_layouts_that_do_not_meet():
+    x, dense = torch.sparse_coo_tensor(PLACES, VALUES, (2, 3)), torch.ones(2, 3)
+    assert message(lambda: torch.nn.functional.linear(dense, x)) == (
+        "linear: expected tensors of one layout, but got strided and sparse_coo.\n"
+        "Convert those that are sparse with .to_dense()."
+    )
+    assert torch.nn.functional.linear(dense, x.to_dense()).tolist() == [[3, 9], [3, 9]]
 
 
 ABSENT = """

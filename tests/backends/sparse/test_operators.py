@@ -127,6 +127,9 @@ def test_products(data, n, m, p):
     d = np.where(rng.random((n, p)) < 0.4, c, 0)
     got = torch.sspaddmm(torch.tensor(d).to_sparse(), x, torch.tensor(b), beta=2, alpha=0.5)
     assert got.is_sparse and np.allclose(got.to_dense().numpy(), 2 * d + 0.5 * (a @ b), atol=1e-12)
+    rows = torch.hspmm(x, torch.tensor(b))
+    assert (rows.sparse_dim(), rows.dense_dim()) == (1, 1) and np.allclose(rows.to_dense().numpy(), a @ b, atol=1e-12)
+    assert rows.indices()[0].tolist() == np.unique(parts[0][0]).tolist()
     assert np.allclose(torch.smm(x, torch.tensor(b)).to_dense().numpy(), a @ b, atol=1e-12)
 
 

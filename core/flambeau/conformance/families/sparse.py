@@ -204,7 +204,7 @@ def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw.sparse(3, 4), draw(4)
 
 
-@samples("smm")
+@samples("smm", "hspmm")
 def _(draw: Draw) -> Iterator[tuple[Any, ...]]:
     yield draw.sparse(3, 4), draw(4, 5)
 
@@ -229,6 +229,6 @@ def _norm(a: Any, p: float, dim: Any, keepdim: bool) -> Any:
     return np.sum(np.abs(a) ** p, axis=dim, keepdims=keepdim) ** (1 / p)
 
 
-@definition("spmm", "smm")
+@definition("spmm", "smm", "hspmm")
 def _spmm(sparse: Any, dense: Any) -> Any:
     return np.matmul(sparse, dense)
