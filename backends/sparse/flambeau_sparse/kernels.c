@@ -107,11 +107,11 @@ void fs_find(const int64_t *sorted, int64_t n, const int64_t *wanted, int64_t co
     }
 }
 
-/* In how many parts to do some work: a part may read all rows to find its own, so there are few. */
+/* In how many parts to do some work: a part may read all rows to find its own, so there are few, and only for more. */
 #define MOST_PARTS 16
 static int part_count(int64_t work) {
     const int threads = omp_get_max_threads();
-    return work <= FEW ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
+    return work <= 4 * FEW ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
 }
 
 /* Merges numbers of a from i to `end` with those of b from j to `b_end`; returns how many there are, and writes where

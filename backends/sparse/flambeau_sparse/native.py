@@ -85,7 +85,7 @@ def places(indices: Array, sizes: tuple[int, ...]) -> Array:
     """
     dims, count = indices.shape
     found = np.empty(count, np.int64)
-    bad = lib.fs_places(_pointer(indices), dims, count, _pointer(np.array(sizes, np.int64)), _pointer(found))
+    bad = lib.fs_places(_pointer(indices), dims, count, ffi.new("int64_t[]", sizes), _pointer(found))
     if bad < count:
         raise BoundsError(
             f"A sparse tensor's indices are inside of its sizes {list(sizes)}, got {indices[:, bad].tolist()} in column "

@@ -19,6 +19,7 @@ from ..device import device as Device
 from ..dispatch.operator import composite, offer, primitive
 from ..dtype import dtype as Dtype, int64
 from ..errors import ArgumentTypeError, AutogradError, BoundsError, DtypeError, ShapeError
+from ..geometry import axis
 from ..key import intern
 from ..layout import sparse_coo, strided
 from ..tensor import Tensor, touch
@@ -351,7 +352,18 @@ def permute_copy(self: Tensor, dims: Sequence[int]) -> Tensor:
     Raises:
         RuntimeError: not every dimension is named exactly once; or sparse and dense ones would change places.
     """
-    return cast(Tensor, permute_copy.run(self, tuple(sizes((dims,)))))
+    ndim = self.geometry.ndim
+    order = tuple(axis(each, ndim) for each in sizes((dims,), "dims"))
+    if sorted(order) != list(range(ndim)):
+        raise ShapeError(f"permute_copy: each of {ndim} dimensions is named exactly once, got {list(dims)}.")
+    if self.key.layout is not strided:
+        count = sparse_dim(self)
+        if max(order[:count], default=-1) >= count:
+            raise ShapeError(
+                f"permute: the {count} sparse dimensions change places among themselves only, got {list(order)}.\n"
+                "Convert with x.to_dense() first."
+            )
+    return cast(Tensor, permute_copy.run(self, order))
 
 
 permute_copy.gradient(self=permute.op.formulas["self"])
@@ -362,17 +374,13 @@ def _permute_copy(self: Any, dims: tuple[int, ...]) -> Any:
     if self.layout is strided:
         return self.permute(dims).clone()
     count = sparse_dim(self)
-    if sorted(dims[:count]) != list(range(count)):
-        raise ShapeError(
-            f"permute: the {count} sparse dimensions change places among themselves only, got {list(dims)}.\n"
-            "Convert with x.to_dense() first."
-        )
+    first, rest = list(dims[:count]), [dim - count + 1 for dim in dims[count:]]
     places: Any = sparse_indices(self)
-    places = places.index_select(0, as_tensor(list(dims[:count]), dtype=int64, device=self.device))
+    places = places.index_select(0, as_tensor(first, dtype=int64, device=self.device))
     numbers: Any = sparse_values(self)
-    if any(position != dim for position, dim in enumerate(dims[count:], count)):
-        numbers = numbers.permute(0, *[dim - count + 1 for dim in dims[count:]])
-    still = list(dims[:count]) == list(range(count)) and is_coalesced(self)
+    if rest != sorted(rest):
+        numbers = numbers.permute(0, *rest)
+    still = first == sorted(first) and is_coalesced(self)
     return sparse_tensor(numbers, places, [self.shape[dim] for dim in dims], still)
 
 
@@ -485,11 +493,10 @@ def sparse_sum(input: Tensor, dim: Any = None, dtype: Dtype | None = None, keepd
     if dtype is not None or self.key.dtype.category < 2:
         self = self.to(dtype or int64)
     self = coalesce(self)
+    if len(dims) == self.ndim:
+        return cast(Tensor, with_dims(sparse_values(self).sum(), dims, not keepdim))
     numbers, places, shape = _folded(self, sparse_values(self), dims)
-    if not places.shape[0]:
-        result = numbers.sum(0)
-    else:
-        result = sparse_tensor(numbers, places, shape, False)
+    result: Any = sparse_tensor(numbers, places, shape, False) if places.shape[0] else numbers.sum(0)
     return cast(Tensor, with_dims(to_dense(result), dims, False) if keepdim else result)
 
 

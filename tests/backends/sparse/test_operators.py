@@ -176,6 +176,16 @@ def test_dimensions_of_two_kinds_do_not_change_places():
     )
 
 
+def test_every_dimension_is_named_once():
+    x = torch.sparse_coo_tensor([[0], [1]], [2.0], (2, 3))
+    assert torch.permute_copy(x, (-1, 0)).to_dense().tolist() == torch.permute_copy(x.to_dense(), (-1, 0)).tolist()
+    for dims in ((0, 0), (0,), (0, 1, -1)):
+        for each in (x, x.to_dense()):
+            with pytest.raises(RuntimeError) as caught:
+                torch.permute_copy(each, dims)
+            assert str(caught.value) == f"permute_copy: each of 2 dimensions is named exactly once, got {list(dims)}."
+
+
 def test_integer_sums_are_int64():
     x = torch.sparse_coo_tensor([[0, 0]], [200, 100], (2,), dtype=torch.uint8)
     assert x.sum().dtype is torch.int64 and x.sum().item() == 300
