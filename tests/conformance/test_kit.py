@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy
 import pluggy
 import pytest
-import setuptools
 
 import flambeau
 from flambeau.autograd import gradcheck
@@ -209,11 +208,11 @@ def fresh(tmp_path_factory):
     (wheel,) = folder.glob("flambeau-*.whl")
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / "bin" / "python"
-    install = [*pip, "--python", python, "install", "--no-deps", "--no-index", "--no-build-isolation"]
+    install = [*pip, "--python", python, "install", "--no-deps"]
     subprocess.run([*install, wheel], check=True)
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
-    # NumPy, pluggy, pytest and setuptools are this environment's.
-    others = {str(Path(each.__file__).parents[1]) for each in (numpy, pluggy, pytest, setuptools)}
+    # NumPy, pluggy and pytest are this environment's.
+    others = {str(Path(each.__file__).parents[1]) for each in (numpy, pluggy, pytest)}
     (site / "others.pth").write_text("\n".join(others))
     return python, install
 
