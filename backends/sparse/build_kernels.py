@@ -21,6 +21,10 @@ TYPES = {
 }  # fmt: skip
 
 INTERFACE = """
+// How many threads kernels use: at first as many as OpenMP has, and one in a forked child.
+void fs_set_threads(int count);
+int fs_get_threads(void);
+
 // places[i]: indices[0][i], indices[1][i], ... as one number, the last dimension fastest; indices are (dims, n).
 // Returns the first column that is outside of the sizes, or n.
 int64_t fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places);

@@ -2,6 +2,7 @@
  * Results do not depend on the number of threads: each output element is written by one thread, in one order. */
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,26 @@
 /* Below this much work, threads cost more than they save. */
 #define FEW 16384
 
+static int threads = 1;
+
+void fs_set_threads(int count) { threads = count < 1 ? 1 : count; }
+int fs_get_threads(void) { return threads; }
+
+/* A forked child has one thread: those of the pool are not there. */
+static void in_child(void) { threads = 1; }
+
+__attribute__((constructor)) static void prepare(void) {
+    threads = omp_get_max_threads();
+    pthread_atfork(0, 0, in_child);
+}
+
+#define PRAGMA(text) _Pragma(#text)
+/* Shares a loop out if there is enough work; more clauses may follow. */
+#define SHARED(work, ...) PRAGMA(omp parallel for num_threads(threads) if (threads > 1 && (work) > FEW) __VA_ARGS__)
+
 int64_t fs_places(const int64_t *indices, int64_t dims, int64_t n, const int64_t *sizes, int64_t *places) {
     int64_t bad = n;
-#pragma omp parallel for reduction(min : bad) if (n * dims > FEW)
+    SHARED(n * dims, reduction(min : bad))
     for (int64_t i = 0; i < n; i++) {
         int64_t place = 0;
         for (int64_t d = 0; d < dims; d++) {
@@ -61,11 +79,11 @@ int fs_order(const int64_t *numbers, int64_t n, int64_t *order) {
         order[i] = i;
     }
     if (sorted) return 1;
-    const int parts = n > FEW ? omp_get_max_threads() : 1;
+    const int parts = n > FEW ? threads : 1;
     Entry *memory = malloc((size_t)n * 2 * sizeof(Entry)), *from = memory, *to = memory + n;
     int64_t(*counts)[DIGITS] = malloc((size_t)parts * sizeof *counts);
     if (memory && counts) {
-#pragma omp parallel for if (n > FEW)
+        SHARED(n)
         for (int64_t i = 0; i < n; i++) from[i] = (Entry){numbers[i], i};
         for (int shift = 0; shift < 63 && most >> shift; shift += DIGIT) {
             sort_by_digit(from, to, n, shift, parts, counts);
@@ -100,7 +118,7 @@ static int64_t first_at_least(const int64_t *sorted, int64_t n, int64_t wanted) 
 }
 
 void fs_find(const int64_t *sorted, int64_t n, const int64_t *wanted, int64_t count, int64_t *found) {
-#pragma omp parallel for if (count > FEW / 8)
+    SHARED(count * 8)
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = first_at_least(sorted, n, wanted[i]);
         found[i] = at < n && sorted[at] == wanted[i] ? at : -1;
@@ -110,7 +128,6 @@ void fs_find(const int64_t *sorted, int64_t n, const int64_t *wanted, int64_t co
 /* In how many parts to do some work: a part may read all rows to find its own, so there are few, and only for more. */
 #define MOST_PARTS 16
 static int part_count(int64_t work) {
-    const int threads = omp_get_max_threads();
     return work <= 4 * FEW ? 1 : threads < MOST_PARTS ? threads : MOST_PARTS;
 }
 
@@ -152,7 +169,7 @@ int64_t fs_merge(const int64_t *a, int64_t n, const int64_t *b, int64_t m, int64
 
 void fs_merged_indices(const int64_t *a, int64_t n, const int64_t *from_a, const int64_t *b, int64_t m,
                        const int64_t *from_b, int64_t dims, int64_t count, int64_t *out) {
-#pragma omp parallel for collapse(2) if (dims * count > FEW)
+    SHARED(dims * count, collapse(2))
     for (int64_t d = 0; d < dims; d++)
         for (int64_t i = 0; i < count; i++)
             out[d * count + i] = from_a[i] >= 0 ? a[d * n + from_a[i]] : b[d * m + from_b[i]];
@@ -160,7 +177,7 @@ void fs_merged_indices(const int64_t *a, int64_t n, const int64_t *from_a, const
 
 static int rises(const int64_t *rows, int64_t n) {
     int rising = 1;
-#pragma omp parallel for reduction(& : rising) if (n > FEW)
+    SHARED(n, reduction(& : rising))
     for (int64_t i = 1; i < n; i++) rising &= rows[i - 1] <= rows[i];
     return rising;
 }
@@ -191,7 +208,7 @@ static int64_t part_start(const int64_t *rows, int64_t n, int part, int parts) {
 #define FS_DEFINE(name, T) \
     void fs_sum_runs_##name(const T *values, const int64_t *order, const int64_t *starts, int64_t runs, \
                             int64_t width, T *out) { \
-        _Pragma("omp parallel for if (starts[runs] * width > FEW)") \
+        SHARED(starts[runs] * width) \
         for (int64_t r = 0; r < runs; r++) { \
             T *to = out + r * width; \
             memcpy(to, values + order[starts[r]] * width, (size_t)width * sizeof(T)); \
@@ -203,7 +220,7 @@ static int64_t part_start(const int64_t *rows, int64_t n, int part, int parts) {
     } \
     void fs_add_merged_##name(const T *a, const int64_t *from_a, const T *b, const int64_t *from_b, int64_t n, \
                               int64_t width, T *out) { \
-        _Pragma("omp parallel for if (n * width > FEW)") \
+        SHARED(n * width) \
         for (int64_t i = 0; i < n; i++) { \
             const T *one = a + from_a[i] * width, *other = b + from_b[i] * width; \
             T *to = out + i * width; \
@@ -232,7 +249,7 @@ static int64_t part_start(const int64_t *rows, int64_t n, int part, int parts) {
     } \
     void fs_sddmm_##name(const int64_t *rows, const int64_t *columns, int64_t n, const T *a, int64_t a_down, \
                          int64_t a_across, const T *b, int64_t b_down, int64_t b_across, int64_t inner, T *out) { \
-        _Pragma("omp parallel for if (n * inner > FEW)") \
+        SHARED(n * inner) \
         for (int64_t k = 0; k < n; k++) { \
             const T *row = a + rows[k] * a_down, *column = b + columns[k] * b_across; \
             T sum = 0; \

@@ -34,6 +34,7 @@ __all__ = [
     "add_merged",
     "find",
     "fold",
+    "get_threads",
     "merge",
     "merged_indices",
     "order",
@@ -42,6 +43,7 @@ __all__ = [
     "runs",
     "sampled",
     "scatter",
+    "set_threads",
     "sum_runs",
 ]
 
@@ -62,6 +64,10 @@ FLOATING: Final = tuple(each for each in REAL if each.is_floating_point)
 _NAMES: Final = {np.dtype(each.numpy): each.name for each in _C_TYPES}
 _ARRAYS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name}[]") for each, name in _C_TYPES.items()}
 _POINTERS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name} *") for each, name in _C_TYPES.items()}
+
+
+set_threads: Final = lib.fs_set_threads
+get_threads: Final = lib.fs_get_threads
 
 
 def _pointer(array: Array) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import functools
 import re
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -68,6 +71,33 @@ def threads():
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)
+
+
+def test_the_number_of_threads_is_that_of_flambeau(threads):
+    native = pytest.importorskip("flambeau_sparse.native")
+    for count in (3, 1):
+        threads(count)
+        assert native.get_threads() == count == torch.get_num_threads()
+
+
+FORKED = """
+    import os
+    import flambeau as torch
+    torch.set_num_threads(2)
+    x = torch.sparse_coo_tensor(torch.arange(400_000).flip(0).unsqueeze(0), torch.ones(400_000), (400_000,))
+    assert x.coalesce().to_dense().sum().item() == 400_000
+    child = os.fork()
+    if not child:
+        os._exit(0 if torch.get_num_threads() == 1 and x.coalesce().to_dense().sum().item() == 400_000 else 1)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_child_uses_one_thread():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKED)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
 
 
 @pytest.mark.parametrize("coalesced", [True, False])
