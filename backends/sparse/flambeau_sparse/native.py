@@ -63,7 +63,6 @@ REAL: Final = tuple(each for each in NUMBERS if not each.is_complex)
 FLOATING: Final = tuple(each for each in REAL if each.is_floating_point)
 _NAMES: Final = {np.dtype(each.numpy): each.name for each in _C_TYPES}
 _ARRAYS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name}[]") for each, name in _C_TYPES.items()}
-_POINTERS: Final = {np.dtype(each.numpy): ffi.typeof(f"{name} *") for each, name in _C_TYPES.items()}
 
 
 set_threads: Final = lib.fs_set_threads
@@ -74,9 +73,9 @@ def _pointer(array: Array) -> Any:
     return ffi.from_buffer(_ARRAYS[array.dtype], array, require_writable=False)
 
 
-def _base(array: Array) -> Any:
-    """The address of the first element of an array of any strides."""
-    return ffi.cast(_POINTERS[array.dtype], array.__array_interface__["data"][0])
+def _base(matrix: Array) -> Any:
+    """The address of the first element of a matrix in row-major or column-major order."""
+    return _pointer(matrix if matrix.flags.c_contiguous else matrix.T)
 
 
 def _kernel(name: str, array: Array) -> Any:
