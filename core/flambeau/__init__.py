@@ -75,7 +75,7 @@ cfloat, cdouble = complex64, complex128
 
 
 #: Parts that are imported when they are first used, so that ``import flambeau`` stays quick.
-_PARTS = ("accelerator", "backends", "library", "nn", "optim", "serialization", "sparse", "utils")
+_PARTS = frozenset(["accelerator", "backends", "cuda", "library", "nn", "optim", "serialization", "sparse", "utils"])
 #: Names that such a part provides.
 _PROVIDED = {
     "explain": "backends",

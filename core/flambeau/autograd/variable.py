@@ -30,6 +30,8 @@ class Variable(metaclass=_VariableType):
             raise ArgumentTypeError(f"Variable expects a Tensor, got {type(data).__name__}.")
         if volatile:
             warnings.warn(
-                "volatile was removed and has no effect; use `with flambeau.no_grad():` instead.", stacklevel=2
+                "volatile was removed and has no effect; use `with flambeau.no_grad():` instead.",
+                DeprecationWarning,
+                stacklevel=2,
             )
         return cast(Any, data).detach().requires_grad_(requires_grad)
