@@ -239,10 +239,10 @@ def norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     values = wide(held.values.permute(0, *[each - count + 1 for each in outer + inner]))
     across, within = (math.prod(shape[each] for each in some) for some in (outer, inner))
     where = native.places(array_of(held.indices)[kept], tuple(shape[each] for each in kept))
-    out = np.zeros((math.prod(shape[each] for each in kept), across), values.dtype)
-    native.fold(out, where, values.reshape(len(values), across, within), p)
+    out: Any = zeros((math.prod(shape[each] for each in kept), across), tensor.key)
+    native.fold(array_of(out), where, values.reshape(len(values), across, within), p)
     if p not in (0, 1, math.inf):
-        out = np.sqrt(out) if p == 2 else out ** (1 / p)
+        out = out.sqrt() if p == 2 else out.pow(1 / p)
     sizes = [1 if each in dims else size for each, size in enumerate(shape) if keepdim or each not in dims]
     return narrow(out.reshape(sizes), tensor.key)
 

@@ -192,6 +192,54 @@ def test_integer_sums_are_int64():
     assert x.coalesce()._values().tolist() == [44]  # wraps around, as in dense tensors
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_no_places_at_all(shape):
+    x, d = torch.sparse_coo_tensor(size=shape), torch.ones(shape)
+    for width in (0, 2):
+        assert torch.equal(x @ torch.ones(shape[1], width), torch.zeros(shape[0], width))
+        assert torch.equal(x.t() @ torch.ones(shape[0], width), torch.zeros(shape[1], width))
+        for product in (torch.hspmm, torch.smm):
+            check(product(x, torch.ones(shape[1], width)), np.zeros((shape[0], width)))
+    for each in (x + x, x - x, x * x, x * d, d.sparse_mask(x), x.clone().add_(x), x.abs(), x / 2):
+        check(each, np.zeros(shape))
+    assert torch.equal(d + x, d)
+    for dim in (0, 1):
+        check(torch.sparse.sum(x, dim), np.zeros(shape[1 - dim]))
+        assert torch.equal(x.norm(2, dim), torch.zeros(shape[1 - dim]))
+
+
+def test_values_without_elements_and_values_alone():
+    x = torch.sparse_coo_tensor([[0, 1, 1]], torch.ones(3, 0), (2, 0))
+    for each in (x, x.coalesce(), x + x, x.coalesce() + x.coalesce(), x * torch.ones(2, 0)):
+        check(each, np.zeros((2, 0)))
+    assert x.norm(2, 1).tolist() == [0, 0]
+    y = torch.sparse_coo_tensor(torch.zeros(0, 3).long(), torch.arange(6.0).reshape(3, 2), (2,))
+    for each, expected in ((y, [6, 9]), (y.coalesce() + y.coalesce(), [12, 18]), (y * torch.tensor([1.0, 2]), [6, 18])):
+        check(each, np.array(expected, np.float32))
+    assert torch.sparse.sum(y, 0).item() == 15
+
+
+def test_a_tensor_with_itself():
+    x = torch.sparse_coo_tensor([[0, 1, 0], [1, 0, 1]], [1.0, 2.0, 3.0], (2, 2))
+    for y in (x.clone(), x.coalesce().clone()):
+        y.add_(y)
+        check(y, np.array([[0, 8], [4, 0]]))
+        y.mul_(y)
+        check(y, np.array([[0, 64], [16, 0]]))
+        y.sub_(y)
+        check(y, np.zeros((2, 2)))
+
+
+def test_sizes_that_no_dense_tensor_has():
+    x = torch.sparse_coo_tensor([[2**39], [2**20]], [3.0], (2**40, 2**22))
+    assert (x + x).coalesce()._values().tolist() == [6] and (x * x)._values().tolist() == [9]
+    assert x.t().coalesce().indices().tolist() == [[2**20], [2**39]] and x.sum().item() == 3 == x.norm().item()
+    assert x.norm(2, 0)[2**20].item() == 3 and torch.sparse.sum(x, 1)._indices().tolist() == [[2**39]]
+    for call in (x.to_dense, lambda: x.norm(2, 1), lambda: x @ torch.ones(2**22, 1)):
+        with pytest.raises(RuntimeError, match=r"The host (could not|cannot)"):
+            call()
+
+
 def test_special_numbers():
     x = torch.sparse_coo_tensor([[0, 0, 1]], [np.inf, -np.inf, np.nan], (3,), dtype=torch.float64)
     assert np.array_equal(x.to_dense().numpy(), [np.nan, np.nan, 0], equal_nan=True)
