@@ -10,29 +10,46 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PYTHON = r"```python\n(.*?)```"
-BLOCKS = [
-    pytest.param(block, id=f"{path.name}-{number}")
-    for path in [ROOT / "README.md"]
-    for number, block in enumerate(re.findall(PYTHON, path.read_text(), re.DOTALL))
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)  # what is marked as an excerpt does not stand alone
+#: pages whose tests do more than run them
+OWN = {"asynchronous-devices.md", "extensions.md", "writing-a-backend.md"}
+PAGES = [
+    path
+    for path in sorted(ROOT.rglob("*.md"))
+    if not {"build", "dist", ".venv", ".venv-sanitize", ".pytest_cache"} & set(path.relative_to(ROOT).parts)
+    and "api" not in path.parts
+    and path.name not in OWN
+    and PYTHON.search(path.read_text())
 ]
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_blocks_run(block):
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(path.relative_to(ROOT)) for path in PAGES])
+def test_pages_run_from_top_to_bottom(page):
     scope: dict = {}
-    exec(compile(block, "README.md", "exec"), scope)
+    for block in PYTHON.findall(page.read_text()):
+        exec(compile(block, page.name, "exec"), scope)
     if "backend" in scope:
         check_backend(scope["backend"])
 
 
-def test_using_backends_runs_from_top_to_bottom(capsys):
-    blocks = re.findall(PYTHON, (ROOT / "docs/backends.md").read_text(), re.DOTALL)
+def test_pages_are_found():
+    names = [str(path.relative_to(ROOT)) for path in PAGES]
+    assert {"README.md", "docs/backends.md", "backends/sparse/README.md", "extensions/README.md"} <= set(names)
+    tests = " ".join(path.read_text() for path in ROOT.glob("tests/*/test_*.py"))
+    assert all(f'"{name}"' in tests or f"/{name}" in tests for name in OWN)
+
+
+def test_using_backends_prints_what_it_says(capsys):
     scope: dict = {}
-    for block in blocks:
+    for block in PYTHON.findall((ROOT / "docs/backends.md").read_text()):
         exec(compile(block, "backends.md", "exec"), scope)
     output = capsys.readouterr().out
-    assert len(blocks) == 5 and "-> cpu " in output and "The device 'cpu' has no streams." in output
+    assert "-> cpu " in output and "The device 'cpu' has no streams." in output
 
 
 def check_backend(backend):
