@@ -20,15 +20,17 @@ static double digamma_of(double x) {
     return x == (double)INFINITY ? x : log(x) - 0.5 / x + series + below;
 }
 
-/* Hurwitz zeta for integer s > 1: ten terms, then Euler and Maclaurin.  Poles are
- * infinite; below -1e6 the sum is not attempted and the answer is NaN. */
+/* Hurwitz zeta for integer s > 1: ten terms, then Euler and Maclaurin.  Poles are infinite.  Below zero the terms on
+ * either side of it are two sums of their own: from the first place above, and between the first below and x. */
 static double zeta_of(double s, double x) {
     /* B(2k) / (2k)! */
     static const double weight[] = {
         1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 2.08767569878681e-08, -5.284190138687493e-10,
         1.3382536530684679e-11, -3.389680296322583e-13, 8.586062056277845e-15, -2.174868698558062e-16};
     if (x <= 0 && x == floor(x)) return (double)INFINITY;
-    if (x < -1e6 || x != x) return (double)NAN;
+    if (x != x) return (double)NAN;
+    if (x < 0)
+        return zeta_of(s, x - floor(x)) + (fmod(s, 2) == 0 ? 1 : -1) * (zeta_of(s, ceil(x) - x) - zeta_of(s, 1 - x));
     double sum = 0;
     for (int i = 0; i < 10 || x < 10; i++, x += 1) sum += pow(x, -s);
     double power = pow(x, -s), factor = s, tail = 0;
@@ -43,10 +45,6 @@ static double zeta_of(double s, double x) {
 /* The derivative of order n of digamma. */
 static double polygamma_of(i64 n, double x) {
     if (n == 0) return digamma_of(x);
-    if (n == 1 && x < 0 && x != floor(x)) {
-        double sine = sin(PI * (x - rint(x)));
-        return PI * PI / (sine * sine) - zeta_of(2, 1 - x);
-    }
     return (n & 1 ? 1 : -1) * exp(lgamma((double)n + 1)) * zeta_of((double)n + 1, x);
 }
 
