@@ -75,10 +75,12 @@ def _number(each: Any) -> Any:
 class Pointwise:
     """The rule of one pointwise operator."""
 
-    __slots__ = ("check", "op", "promote")
+    __slots__ = ("check", "op", "promote", "tensor_first")
 
-    def __init__(self, op: Operator, promote: str, check: Callable[[Dtype], str | None] | None) -> None:
-        self.op, self.promote, self.check = op, promote, check
+    def __init__(
+        self, op: Operator, promote: str, check: Callable[[Dtype], str | None] | None, tensor_first: bool
+    ) -> None:
+        self.op, self.promote, self.check, self.tensor_first = op, promote, check, tensor_first
 
     def compute_dtype(self, operands: Sequence[Any]) -> Dtype:
         """The dtype the kernel works in.
@@ -113,6 +115,11 @@ class Pointwise:
                 )
         if first is None:
             raise ArgumentTypeError(f"{self.op.name}() expects at least one tensor, got {_describe(operands)}.")
+        if self.tensor_first and not isinstance(operands[0], Tensor):
+            raise ArgumentTypeError(
+                f"{self.op.name}() expects a Tensor first, got {_describe(operands)}.\n"
+                "Convert the number with flambeau.tensor(...), or exchange the operands."
+            )
         key = first.key.of(self.compute_dtype(operands))
         converted = []
         for each in operands:
@@ -280,6 +287,7 @@ def pointwise(
     method: bool = True,
     operator: str | Sequence[str] = (),
     inplace: bool = True,
+    tensor_first: bool = False,
 ) -> Callable[[Callable[..., Any]], Declared]:
     """Declare an operator that works element by element; the body of the function is not used.
 
@@ -291,13 +299,14 @@ def pointwise(
         method: whether it is also a method of Tensor.
         operator: special methods that are this function, such as ``"__mul__"``.
         inplace: whether there is an in-place form, ``NAME_``.
+        tensor_first: whether a number as the first operand is refused.
     """
 
     def declare(function: Callable[..., Any]) -> Declared:
         code = function.__code__
         parameters = code.co_varnames[: code.co_argcount]
         op = Operator(name or function.__name__, "pointwise", " ".join(parameters), function)
-        rule = Pointwise(op, promote, check)
+        rule = Pointwise(op, promote, check, tensor_first)
         call, call_ = _CALLERS[len(parameters)](rule)
         for each, suffix in ((call, ""), (call_, "_")):
             each.__name__ = each.__qualname__ = op.name + suffix
@@ -400,7 +409,7 @@ def _quick(rule: Pointwise) -> Callable[[Sequence[Any]], Tensor]:
 
 def _binary(rule: Pointwise) -> tuple[Callable[..., Any], Callable[..., Any]]:
     op, table, general, inplace = rule.op, rule.op.table, rule.general, rule.inplace
-    several = _quick(rule)
+    several = general if rule.tensor_first else _quick(rule)
     subclasses = Tensor.subclasses
     direct = rule.promote is not FLOAT and rule.check is None
 

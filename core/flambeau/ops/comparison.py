@@ -14,32 +14,32 @@ from ..tensor import Tensor
 __all__ = ["allclose", "eq", "equal", "ge", "gt", "isclose", "le", "lt", "ne"]
 
 
-@pointwise(promote=BOOL)
+@pointwise(promote=BOOL, tensor_first=True)
 def eq(self: Tensor, other: Any) -> Tensor:
     """Whether ``self == other``, broadcast together."""
 
 
-@pointwise(promote=BOOL)
+@pointwise(promote=BOOL, tensor_first=True)
 def ne(self: Tensor, other: Any) -> Tensor:
     """Whether ``self != other``, broadcast together."""
 
 
-@pointwise(promote=BOOL, operator="__lt__")
+@pointwise(promote=BOOL, tensor_first=True, operator="__lt__")
 def lt(self: Tensor, other: Any) -> Tensor:
     """Whether ``self < other``, broadcast together."""
 
 
-@pointwise(promote=BOOL, operator="__le__")
+@pointwise(promote=BOOL, tensor_first=True, operator="__le__")
 def le(self: Tensor, other: Any) -> Tensor:
     """Whether ``self <= other``, broadcast together."""
 
 
-@pointwise(promote=BOOL, operator="__gt__")
+@pointwise(promote=BOOL, tensor_first=True, operator="__gt__")
 def gt(self: Tensor, other: Any) -> Tensor:
     """Whether ``self > other``, broadcast together."""
 
 
-@pointwise(promote=BOOL, operator="__ge__")
+@pointwise(promote=BOOL, tensor_first=True, operator="__ge__")
 def ge(self: Tensor, other: Any) -> Tensor:
     """Whether ``self >= other``, broadcast together."""
 
