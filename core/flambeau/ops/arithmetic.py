@@ -8,11 +8,11 @@ import numpy as np
 
 from ..dispatch.operator import composite, offer
 from ..dispatch.pointwise import BOOL, FLOAT, pointwise, result_type
-from ..dtype import bool_, dtype as Dtype
+from ..dtype import bool_, dtype as Dtype, uint8
 from ..errors import ArgumentTypeError, DtypeError, shown
 from ..tensor import Tensor
 
-__all__ = ["add", "add_scaled", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub"]
+__all__ = ["add", "add_scaled", "atan2", "div", "maximum", "minimum", "mul", "pow", "scale_of", "sub"]
 
 
 # ---------------------------------------------------------------- sums
@@ -56,14 +56,27 @@ add_scaled.gradient(
 add_scaled.reference(lambda a, b, alpha: a + alpha * b)
 
 
-def _check_alpha(name: str, alpha: Any, *operands: Any) -> None:
-    if isinstance(alpha, float) and result_type(*operands).category < 2:
+def scale_of(name: str, alpha: Any, *operands: Any) -> Any:
+    """``alpha`` as a number of the operands' common dtype: for bool a truth value, for uint8 its remainder by 256."""
+    dtype = result_type(*operands)
+    if isinstance(alpha, float) and dtype.category < 2:
         raise DtypeError(
             f"{name}(): For integral input tensors, argument alpha must not be a floating point number, got {shown(alpha)}.\n"
             "Convert a tensor to floating point, or use an integer."
         )
-    if isinstance(alpha, bool) and result_type(*operands) is not bool_:
+    if isinstance(alpha, bool) and dtype is not bool_:
         raise DtypeError(f"{name}(): Boolean alpha only supported for Boolean results, got {shown(alpha)}.")
+    if dtype is bool_:
+        return bool(alpha)
+    return alpha % 256 if dtype is uint8 and isinstance(alpha, int) and -256 < alpha < 0 else alpha
+
+
+def _negated(name: str, alpha: Any, *operands: Any) -> Any:
+    scale_of(name, alpha, *operands)
+    problem = _no_bool_difference(result_type(*operands))
+    if problem:
+        raise DtypeError(f"{name}(): {problem}.")
+    return scale_of(name, -alpha, *operands)
 
 
 def _only(legacy: tuple[Any, ...]) -> Any:
@@ -88,7 +101,7 @@ def add(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
     if legacy:
         alpha, other = other, _only(legacy)
     if type(alpha) is not int or alpha != 1:
-        _check_alpha("add", alpha, self, other)
+        alpha = scale_of("add", alpha, self, other)
     if alpha == 1:
         return cast(Tensor, plus(self, other, out=out))
     return cast(Tensor, add_scaled(self, other, alpha, out=out))
@@ -101,8 +114,7 @@ def add_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
         alpha, other = other, _only(legacy)
     if type(alpha) is int and alpha == 1:
         return cast(Tensor, _plus_in_place(self, other))
-    _check_alpha("add_", alpha, self, other)
-    return cast(Tensor, _add_scaled_in_place(self, other, alpha))
+    return cast(Tensor, _add_scaled_in_place(self, other, scale_of("add_", alpha, self, other)))
 
 
 @offer()
@@ -110,11 +122,9 @@ def sub(self: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Tensor | None 
     """Return ``self - alpha * other``, broadcast together; the arguments are those of :func:`add`."""
     if legacy:
         alpha, other = other, _only(legacy)
-    if type(alpha) is not int or alpha != 1:
-        _check_alpha("sub", alpha, self, other)
-    if alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return cast(Tensor, minus(self, other, out=out))
-    return cast(Tensor, add_scaled(self, other, -alpha, out=out))
+    return cast(Tensor, add_scaled(self, other, _negated("sub", alpha, self, other), out=out))
 
 
 @offer(name="sub_", namespaces=())
@@ -124,8 +134,7 @@ def sub_(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
         alpha, other = other, _only(legacy)
     if type(alpha) is int and alpha == 1:
         return cast(Tensor, _minus_in_place(self, other))
-    _check_alpha("sub_", alpha, self, other)
-    return cast(Tensor, _add_scaled_in_place(self, other, -alpha))
+    return cast(Tensor, _add_scaled_in_place(self, other, _negated("sub_", alpha, self, other)))
 
 
 @offer()
@@ -251,7 +260,7 @@ def _rmod(self: Tensor, other: Any) -> Tensor:
     return cast(Tensor, remainder(other, self))
 
 
-@pointwise()
+@pointwise(tensor_first=True)
 def fmod(self: Tensor, other: Any) -> Tensor:
     """What is left of ``self`` divided by ``other``, with the sign of ``self``.
 
@@ -350,9 +359,15 @@ def atan2(self: Tensor, other: Any) -> Tensor:
     """The angle of the point (other, self), in [-pi, pi]."""
 
 
+def _over_square(part: Any, y: Any, x: Any) -> Any:
+    """A coordinate over the squared distance; 0 at the origin, which has no angle."""
+    square = y * y + x * x
+    return (part / square).masked_fill(square == 0, 0)
+
+
 atan2.gradient(
-    self=lambda grad, self, other: grad * (other / (self * self + other * other)),
-    other=lambda grad, self, other: -grad * (self / (self * self + other * other)),
+    self=lambda grad, self, other: grad * _over_square(other, self, other),
+    other=lambda grad, self, other: -grad * _over_square(self, self, other),
 )
 atan2.reference(np.arctan2)
 

@@ -14,6 +14,7 @@ from ..dtype import int32, int64, uint8
 from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import axis
 from ..tensor import Tensor, constant, number_of
+from .arithmetic import scale_of
 
 __all__ = [
     "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_select", "put",
@@ -283,7 +284,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     _same_dtype("index_add", self, source, "source")
     _slices("index_add", self, at, index, source)
     if alpha != 1:
-        source = cast(Any, source) * alpha
+        source = cast(Any, source) * scale_of("index_add", alpha, source)
         _same_dtype("index_add", self, source, "alpha * source")
     return cast(Tensor, index_add_.run(self, index, source, at))
 

@@ -148,7 +148,7 @@ FB_FAMILY(unary) = {
     FB_EACH_INT(STAMP)
 #undef STAMP
     {"logical_not", FB_BOOL, logical_not_u8, {1, 1}}, {"has_zero", FB_BOOL, has_zero_u8, {0, 1}},
-    {"bitwise_not", FB_BOOL, bitwise_not_bool, {1, 1}},
+    {"bitwise_not", FB_BOOL, bitwise_not_bool, {1, 1}}, {"sign", FB_BOOL, sign_u8, {1, 1}},
     {"neg", FB_C64, neg_c64, {8, 8}}, {"neg", FB_C128, neg_c128, {16, 16}},
     {"isinf", FB_C64, isinf_c64, {1, 8}}, {"isinf", FB_C128, isinf_c128, {1, 16}},
     {"isfinite", FB_C64, isfinite_c64, {1, 8}}, {"isfinite", FB_C128, isfinite_c128, {1, 16}},
