@@ -38,7 +38,8 @@ NUMBERS = {
     "clip_numbers": (None, -1, 1), "clamp": (None, -1, 1), "between_backward": (None, None, -1, 1), "lerp": (None, None, 0.25),
     "threshold": (None, 0.5, -2), "threshold_backward": (None, None, 0), "leaky_relu": (None, 0.1),
     "leaky_relu_backward": (None, None, 0.1), "elu": (None, 1.5, 1.1, 0.9), "softplus": (None, 1.5, 20.0),
-    "softplus_backward": (None, None, 1.5, 20.0), "hardtanh_backward": (None, None, -1, 1), "hardshrink": (None, 0.5),
+    "softplus_backward": (None, None, 1.5, 20.0), "hardtanh": (None, -1, 1),
+    "hardtanh_backward": (None, None, -1, 1), "hardshrink": (None, 0.5),
     "hardshrink_backward": (None, None, 0.5), "softshrink": (None, 0.5), "polygamma": (None, 2),
 }  # fmt: skip
 INTEGERS = {name for name in POINTWISE if name.startswith(("bitwise", "logical"))}

@@ -10,8 +10,8 @@ import numpy as np
 from ..dispatch.operator import offer
 from ..dispatch.pointwise import pointwise
 from ..errors import ArgumentError, ShapeError, shown
-from ..tensor import Tensor
-from .ternary import where
+from ..tensor import Tensor, number_of
+from .ternary import between, where
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
@@ -72,7 +72,8 @@ above.reference(lambda a, limit, value: np.where(a <= limit, value, a))
 
 @offer(namespaces=("", _F), method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it is greater than the threshold, else ``value``."""
+    """``x`` where it is greater than the threshold, else ``value``; both are numbers of the input's dtype."""
+    threshold, value = number_of(input.dtype, threshold), number_of(input.dtype, value)
     return (_in_place(above) if inplace else above)(input, threshold, value)
 
 
@@ -126,7 +127,7 @@ def rrelu(
 ) -> Tensor:
     """A leaky rectifier whose slope is drawn from [lower, upper) for each element in training, else is their mean."""
     if not lower <= upper:
-        raise ArgumentError(f"rrelu: lower bound {lower} is greater than upper bound {upper}.")
+        raise ShapeError(f"rrelu: lower bound {lower} is greater than upper bound {upper}.")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = cast(Any, input).new_empty(input.shape).uniform_(lower, upper)
@@ -145,6 +146,16 @@ inside.gradient(
 inside.reference(lambda g, a, low, high: np.where((a > low) & (a < high), g, 0))
 
 
+@_primitive("hardtanh")
+def cut(self: Tensor, low: Any, high: Any) -> Tensor:
+    """``self``, or the nearer bound beyond it; unlike that of clamp, the gradient at a bound itself is 0."""
+
+
+cut.composite(between)
+cut.gradient(self=lambda grad, self, low, high: inside(grad, self, low, high))
+cut.reference(lambda a, low, high: np.minimum(np.maximum(a, low), high))
+
+
 @offer(namespaces=_F, method=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` cut off at both bounds.
@@ -156,7 +167,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ArgumentError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}.")
     if input.key.dtype.category < 2:
         min_val, max_val = int(min_val), int(max_val)
-    return cast(Any, input).clamp_(min_val, max_val) if inplace else cast(Any, input).clamp(min_val, max_val)  # type: ignore[no-any-return]
+    return (_in_place(cut) if inplace else cut)(input, min_val, max_val)
 
 
 @offer(namespaces=_F, method=False)

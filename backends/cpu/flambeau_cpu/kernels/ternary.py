@@ -33,6 +33,7 @@ class _Where:
 KERNELS: Final[dict[str, Any]] = {
     "where": _Where(),
     "clip_numbers": Loop("clip", 3),
+    "hardtanh": Loop("clip", 3),
     "between_backward": Loop("clip_backward", 4),
     "clamp": Loop("clamp", 3),
     "addcmul": Loop("addcmul", 4),

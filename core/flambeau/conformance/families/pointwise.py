@@ -26,7 +26,8 @@ NUMBERS: Final[dict[str, tuple[float | None, ...]]] = {
     "clip_numbers": (None, -1, 1), "clamp": (None, -1, 1), "between_backward": (None, None, -1, 1),
     "lerp": (None, None, 0.25), "threshold": (None, 0.5, -2), "threshold_backward": (None, None, 0),
     "leaky_relu": (None, 0.125), "leaky_relu_backward": (None, None, 0.125), "elu": (None, 1.5, 1.125, 0.875),
-    "softplus": (None, 1.5, 20), "softplus_backward": (None, None, 1.5, 20), "hardtanh_backward": (None, None, -1, 1),
+    "softplus": (None, 1.5, 20), "softplus_backward": (None, None, 1.5, 20), "hardtanh": (None, -1, 1),
+    "hardtanh_backward": (None, None, -1, 1),
     "hardshrink": (None, 0.5), "hardshrink_backward": (None, None, 0.5), "softshrink": (None, 0.5),
     "polygamma": (None, 2),
 }  # fmt: skip
