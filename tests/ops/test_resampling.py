@@ -188,3 +188,20 @@ def z(*shape):
 def test_errors(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_bytes_are_interpolated_as_numbers_and_rounded(mode):
+    x = np.random.default_rng(3).integers(0, 256, (2, 3, 5, 4)).astype(np.uint8)
+    fine = F.interpolate(flambeau.from_numpy(x.astype(np.float32)), (9, 7), mode=mode, align_corners=True).numpy()
+    result = F.interpolate(flambeau.from_numpy(x), (9, 7), mode=mode, align_corners=True)
+    assert result.dtype is flambeau.uint8
+    np.testing.assert_array_equal(result.numpy(), np.clip(np.rint(fine), 0, 255))
+    np.testing.assert_array_equal(result.numpy()[:, :, ::8, ::6], x[:, :, ::4, ::3])  # the corners keep their place
+
+
+def test_other_integers_are_only_taken_whole():
+    x = flambeau.arange(4).reshape(1, 1, 2, 2)
+    assert F.interpolate(x, (4, 4))[0, 0, 0].tolist() == [0, 0, 1, 1]
+    with pytest.raises(NotImplementedError, match="mode 'bilinear' is for floating point and uint8, got int64"):
+        F.interpolate(x, (4, 4), mode="bilinear")

@@ -15,10 +15,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..dispatch.operator import composite
-from ..dtype import float64
+from ..dtype import float32, float64, uint8
 from ..errors import ArgumentError, ArgumentTypeError, MissingKernelError, ShapeError, shown
 from ..geometry import contiguous
 from ..tensor import Tensor, make
+from .conversion import cast_to
 from .padding import index_tensor
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -188,6 +189,14 @@ def interpolate(
         )
     if mode == "area":
         return cast(Tensor, (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, wanted))
+    if input.key.dtype.category < 2 and not mode.startswith("nearest"):
+        if input.key.dtype is not uint8:
+            raise MissingKernelError(
+                f"interpolate: mode {shown(mode)} is for floating point and uint8, got {input.dtype.name}.\n"
+                "Convert it with x.float()."
+            )
+        fine = interpolate(cast_to(input, float32), size, scale_factor, mode, align_corners, recompute_scale_factor)
+        return cast(Tensor, cast_to(cast(Any, fine).round().clamp(0, 255), uint8))
     find = _MODES[mode][0]
     real = np.float64 if input.key.dtype is float64 else np.float32
     result: Any = input
