@@ -345,7 +345,7 @@ def _accumulate(leaf: Leaf, grad: Tensor, create_graph: bool, lent: bool) -> Non
                 grad = grad.clone() if create_graph else grad.detach().clone()
             elif not create_graph and grad.node is not None:
                 grad = grad.detach()
-            tensor.grad = grad
+            tensor.__dict__["grad"] = grad  # it fits, so nothing need be checked
         elif create_graph or before.key.layout is not grad.key.layout:
             tensor.grad = before + grad  # type: ignore[operator]
         else:

@@ -9,7 +9,16 @@ from typing import Any, Final, cast
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
 from ..dispatch.operator import offer
-from ..errors import ArgumentTypeError, AutogradError, BoundsError, MissingKernelError, ShapeError
+from ..errors import (
+    ArgumentTypeError,
+    AutogradError,
+    BoundsError,
+    DeviceError,
+    DtypeError,
+    MissingKernelError,
+    ShapeError,
+    shown,
+)  # fmt: skip
 from ..geometry import Geometry, axis, contiguous
 from ..key import Handle
 from ..layout import strided
@@ -46,6 +55,31 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     else:
         self.node = None if self.base is None else VIEW
     return self
+
+
+def _grad(self: Tensor) -> Tensor | None:
+    return self.__dict__.get("grad")
+
+
+def _set_grad(self: Tensor, grad: Tensor | None) -> None:
+    if grad is not None:
+        if not isinstance(grad, Tensor):
+            raise ArgumentTypeError(f"grad must be a Tensor or None, got {type(grad).__name__} {shown(grad)}.")
+        if grad.geometry.shape != self.geometry.shape:
+            raise ShapeError(
+                f"a gradient has the size of its tensor: expected {list(self.shape)}, got {list(grad.shape)}."
+            )
+        if grad.key.dtype is not self.key.dtype:
+            raise DtypeError(
+                f"a gradient has the dtype of its tensor: expected {self.dtype.name}, got {grad.dtype.name}.\n"
+                f"Convert it with grad.to({self.dtype!r})."
+            )
+        if grad.key.device is not self.key.device:
+            raise DeviceError(
+                f"a gradient is on the device of its tensor: expected {self.device}, got {grad.device}.\n"
+                f"Move it with grad.to({str(self.device)!r})."
+            )
+    self.__dict__["grad"] = grad
 
 
 def _grad_fn(self: Tensor) -> Node | None:
@@ -318,6 +352,9 @@ def _version(self: Tensor) -> int:
 
 PROPERTIES: Final = {
     "requires_grad": property(tracked, _set_requires_grad, doc="Whether operators on the tensor record history."),
+    "grad": property(
+        _grad, _set_grad, lambda self: _set_grad(self, None), "The gradient that backward() added up, or None."
+    ),
     "grad_fn": property(_grad_fn, doc="The node that computed the tensor, or None for a leaf."),
     "is_leaf": property(_is_leaf, doc="Whether the tensor was not computed from others that require grad."),
     "data": property(_data, _set_data, doc=_data.__doc__),
