@@ -188,6 +188,8 @@ def multi_margin_loss(
             f"multi_margin_loss: expected input (N, C) or (C) and target (N) or (), got {list(input.shape)} and "
             f"{list(target.shape)}."
         )
+    if weight is not None and weight.ndim != 1:
+        raise ArgumentError(f"multi_margin_loss: weight must be one-dimensional, got shape {list(weight.shape)}.")
     if weight is not None and weight.shape != x.shape[1:]:
         raise ShapeError(
             f"multi_margin_loss: inconsistent weight size, expected [{x.shape[1]}], got {list(weight.shape)}."

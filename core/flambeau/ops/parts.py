@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, cast
 
 from ..autograd.grad_mode import mode
 from ..autograd.node import record
 from ..dispatch.operator import composite, view_op
-from ..dtype import int64
-from ..errors import BoundsError, ShapeError
+from ..dtype import bool_
+from ..errors import ArgumentTypeError, BoundsError, DtypeError, ShapeError, shown
 from ..geometry import Size, axis, strided
-from ..tensor import Tensor, number_of, view as _view
+from ..tensor import Tensor, view as _view
 from .views import positions
 
 __all__ = ["diagonal", "narrow", "select", "slice_", "unfold"]
@@ -99,6 +100,22 @@ def slice_scatter(
     return cast(Tensor, _into(self, src, lambda out: slice_(out, at, begin, stop, stride)))
 
 
+def _whole(start: Any) -> int:
+    """The place that a 0-dim integral tensor, or a whole number of another type, holds."""
+    if isinstance(start, Tensor):
+        if start.ndim or start.dtype is bool_ or start.dtype.category > 1:
+            raise DtypeError(
+                f"narrow(): start must be an int or a 0-dim integral tensor, got {start.dtype.name}{list(start.shape)}."
+            )
+        start = cast(Any, start).item()
+    try:
+        return operator.index(start)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"narrow(): start must be an int or a 0-dim integral tensor, got {type(start).__name__} {shown(start)}."
+        ) from None
+
+
 @composite
 def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """``length`` indices of a dimension from ``start`` on.
@@ -109,7 +126,7 @@ def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     if not self.ndim:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     at = axis(dim, self.ndim)
-    first = start if isinstance(start, int) else int(number_of(int64, cast(Any, start).item()))
+    first = start if type(start) is int else _whole(start)
     size = self.shape[at]
     if length < 0:
         raise ShapeError(f"narrow(): length must be non-negative, got {length}.")
