@@ -169,7 +169,7 @@ def _answer(op: Operator, key: Key) -> Callable[..., Any]:
         explanation._depth += 1
         try:
             if call.how == "composite":
-                return _result(explanation, op, key, args, kwargs) if op.opaque else op.otherwise(key)(*args)
+                return _result(explanation, op, key, args, kwargs) if op.opaque else op.otherwise(key)(*args, **kwargs)
             substitute = here.scope.choice.substitute if here.scope.choice is not None else None
             assert substitute is not None
             elsewhere = key.at(Abstraction(_answer).device(substitute.device))

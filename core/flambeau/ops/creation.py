@@ -238,18 +238,23 @@ def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
 # ---------------------------------------------------------------- from values
 
 
+def _nested(data: Any) -> bool:
+    """Whether something is a sequence of values, such as a list or a range."""
+    return isinstance(data, (list, tuple)) or (isinstance(data, Sequence) and not isinstance(data, (str, bytes)))
+
+
 def _infer(data: Any) -> Dtype:
     """The dtype of nested lists of Python numbers."""
     found = None
     stack = [data]
     while stack:
         each = stack.pop()
-        if isinstance(each, (list, tuple)):
+        if _nested(each):
             stack.extend(each)
             continue
         if isinstance(each, Tensor):
             kind = each.dtype
-        elif isinstance(each, np.generic):
+        elif isinstance(each, (np.generic, np.ndarray)):
             kind = from_numpy_dtype(each.dtype) or float64
         elif isinstance(each, (bool, int, float, complex)):
             kind = of_scalar(
@@ -271,10 +276,10 @@ def _infer(data: Any) -> Dtype:
 
 
 def _plain(data: Any) -> Any:
-    """Nested lists with tensors inside replaced by their values."""
-    if isinstance(data, Tensor):
+    """Nested lists, with tensors and arrays inside replaced by their values."""
+    if isinstance(data, (Tensor, np.ndarray)):
         return cast(Any, data).tolist()
-    return [_plain(each) for each in data] if isinstance(data, (list, tuple)) else data
+    return [_plain(each) for each in data] if _nested(data) else data
 
 
 def to_array(data: Any, dtype: Dtype | None) -> tuple[np.ndarray[Any, Any], Dtype]:
@@ -301,7 +306,7 @@ def to_array(data: Any, dtype: Dtype | None) -> tuple[np.ndarray[Any, Any], Dtyp
             except OverflowError:
                 pass  # said below
         wanted = dtype or _infer(data)
-        if type(data) is list or isinstance(data, (list, tuple)):
+        if type(data) is list or _nested(data):
             flat = type(data[0]) in (float, int) if data else True
             source = data if flat else _plain(data)
         else:
