@@ -132,3 +132,49 @@ def test_writes_reach_the_base_and_gradients_come_back(name):
 def test_errors(call, message):
     with pytest.raises((RuntimeError, IndexError, ValueError), match=message):
         call(flambeau.arange(12.0).view(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("t_", ()),
+        ("transpose_", (0, 1)),
+        ("squeeze_", ()),
+        ("squeeze_", (1,)),
+        ("unsqueeze_", (1,)),
+        ("unsqueeze_", (-1,)),
+    ],
+)
+def test_in_place_forms(name, args):
+    x = flambeau.arange(6.0).view(6, 1) if name == "squeeze_" else flambeau.arange(6.0).view(2, 3)
+    expected = getattr(x, name[:-1])(*args)
+    y = x.clone()
+    pointer = y.data_ptr()
+    assert getattr(y, name)(*args) is y and y.data_ptr() == pointer
+    assert y.shape == expected.shape and y.stride() == expected.stride() and y.tolist() == expected.tolist()
+    leaf = x.clone().requires_grad_()
+    z = leaf * 2
+    getattr(z, name)(*args)
+    weights = flambeau.arange(6.0).view(z.shape)
+    (z * weights).sum().backward()
+    back = np.arange(6.0).reshape(tuple(z.shape))
+    back = back.T if name in ("t_", "transpose_") else back.reshape(tuple(x.shape))
+    np.testing.assert_array_equal(leaf.grad.numpy(), 2 * back)
+    with pytest.raises(
+        RuntimeError, match=rf"a leaf Variable that requires grad is being used in an in-place operation \({name}"
+    ):
+        getattr(leaf, name)(*args)
+    with flambeau.no_grad():
+        assert getattr(leaf, name)(*args) is leaf
+
+
+def test_in_place_forms_of_what_was_saved_are_noticed():
+    w = flambeau.ones(2, 3, requires_grad=True)
+    x = flambeau.arange(6.0).view(2, 3).clone()
+    loss = (w * x).sum()
+    x.t_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    view = (w * 2)[0]
+    with pytest.raises(RuntimeError, match=r"unsqueeze_\(\) of a view that has history"):
+        view.unsqueeze_(0)

@@ -15,6 +15,7 @@ from . import (
     extrema,
     gather,
     indexing,
+    inplace_views,
     joining,
     linalg,
     linear,
