@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import cffi
 
+from flambeau.autograd.grad_mode import mode
 from flambeau.dtype import bool_, float32, float64, int8, int16, int32, int64, uint8
-from flambeau.errors import FatalError
+from flambeau.errors import AutogradError, FatalError
 from flambeau.layout import strided
 from flambeau.tensor import Tensor, touch
 
@@ -25,7 +26,7 @@ _TH: Final = {
 }  # fmt: skip
 #: as in TH/TH.h
 DECLARATIONS: Final = "".join(
-    f"typedef struct TH{name}Tensor {{ {real} *data; const int64_t *size, *stride; int nDimension; "
+    f"typedef struct TH{name}Tensor {{ {real} *data; const int64_t *size, *stride; int nDimension, references; "
     f"int (*resize)(void *self, int dimensions, const int64_t *sizes); }} TH{name}Tensor;\n"
     for name, (real, _) in _TH.items()
 )
@@ -60,10 +61,12 @@ class _Library:
         self.resize = self.ffi.callback("int(void *, int, const int64_t *)", self._resize)
 
     def _resize(self, address: Any, dimensions: int, sizes: Any) -> int:
-        structure, tensor, kept = _call.tensors[int(self.ffi.cast("uintptr_t", address))]
+        resized = _call.tensors[int(self.ffi.cast("uintptr_t", address))][1]
         try:
-            tensor.resize_(tuple(sizes[0:dimensions]))
-            self.describe(structure, tensor, kept)
+            resized.resize_(tuple(sizes[0:dimensions]))
+            for structure, tensor, kept in _call.tensors.values():
+                if tensor is resized:  # it may have been passed more than once
+                    self.describe(structure, tensor, kept)
         except Exception as error:
             _call.failure = error
             return 1
@@ -75,7 +78,7 @@ class _Library:
         kept[:] = [sizes, strides]
         structure.size, structure.stride, structure.nDimension = sizes, strides, tensor.ndim
         structure.data = self.ffi.cast(self.ffi.typeof(structure.data), tensor.data_ptr())
-        structure.resize = self.resize
+        structure.references, structure.resize = 1, self.resize
 
 
 class _Function:
@@ -127,6 +130,11 @@ class _Function:
             raise self._wrong(number, wanted, value, f"Convert it with x.to(flambeau.{dtype.name}).")
         if not value.key.memory.host or value.layout is not strided:
             raise self._wrong(number, wanted, value, "Move it with x.cpu(), or x.to_dense().")
+        if mode.enabled and value.requires_grad:
+            raise AutogradError(
+                f"{self.__name__}(): argument {number} requires grad, and autograd cannot see what C does with it.\n"
+                "Call it in forward() of an autograd.Function or under no_grad(), or pass x.detach()."
+            )
         return value
 
     def _pointer(self, number: int, kind: Any, dtype: Any, value: Any) -> Any:
@@ -158,6 +166,8 @@ class _Function:
                 f"{self.__name__}(): expected {len(self.takers)} arguments, got {len(args)}.\nIt is {self!r}."
             )
         before, _call.tensors, _call.failure = _call.tensors, {}, None
+        # C may hold pointers to what a tensor leaves when another structure of it is resized.
+        alive = [(each.memory, each.shared) for each in args if isinstance(each, Tensor)]
         ffi, lib = self.library.ffi, self.library.lib
         try:
             given = [take(value) for take, value in zip(self.takers, args, strict=True)]
@@ -167,6 +177,7 @@ class _Function:
                 raise FatalError(f"{self.__name__}(): {said}") from _call.failure
         finally:
             _call.tensors = before
+            del alive
         return None if self.result.item.cname == "flambeau_nothing" else result[0]
 
 
