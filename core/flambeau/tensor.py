@@ -188,7 +188,7 @@ def view(tensor: Tensor, geometry: Geometry, shift: int = 0) -> Tensor:
     result.node = VIEW
     base = tensor.base
     result.base = tensor if base is None else base
-    if shift or base is not None:
+    if shift or base is not None or tensor.offset:
         result.offset = tensor.offset + shift
     return result
 
