@@ -368,6 +368,5 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         for position, each in enumerate(given)
     ]
     if swap:
-        grids = [each.transpose(0, 1) for each in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
