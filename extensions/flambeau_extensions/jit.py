@@ -220,7 +220,8 @@ def _key(request: Request) -> str:
         contents.append(found)
     asked = request._replace(folder=None, choosing=())
     compilers = [(command, *map(toolchain.identity, command)) for command in _compilers(request)]
-    facts = (asked, contents, compilers, _ABI, include_paths())
+    native = any("native" in word for words in (request.cflags, request.cuda_cflags, *compilers) for word in words)
+    facts = (asked, contents, compilers, _ABI, include_paths(), toolchain.processor() if native else "")
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 __all__ = [
     "CUDA_HOME", "NO_COMPILER", "NO_NVCC", "compiler_for", "cuda_architectures", "cuda_home", "identity", "nvcc",
-    "link_flags", "platform_flags", "warn_without_driver",
+    "link_flags", "platform_flags", "processor", "warn_without_driver",
 ]  # fmt: skip
 
 NO_COMPILER: Final = """\
@@ -94,6 +94,16 @@ def identity(word: str) -> list[Any]:
             continue
         found.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
     return found
+
+
+def processor() -> str:
+    """What ``-march=native`` stands for on this machine, where Linux tells."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read().partition("\n\n")[0].splitlines()
+    except OSError:
+        return ""
+    return "\n".join(each for each in first if each.startswith(("model name", "flags", "CPU part", "Features", "isa")))
 
 
 def platform_flags(language: str) -> list[str]:

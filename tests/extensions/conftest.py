@@ -24,6 +24,7 @@ def cache(tmp_path_factory):
         patch.setenv("TORCH_EXTENSIONS_DIR", str(folder))
         if SANITIZE:  # not in the compiler, too
             patch.setenv("CXX", "env -u LD_PRELOAD c++")
+            patch.setenv("CC", f"env -u LD_PRELOAD cc {SANITIZE[0]}")
         yield folder
 
 

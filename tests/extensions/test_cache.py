@@ -14,6 +14,7 @@ import pytest
 
 import flambeau
 from flambeau.utils.cpp_extension import load, load_inline
+from flambeau_extensions import toolchain
 from flambeau_extensions.compile import workers
 
 #: Without flambeau's headers, which take most of the time of a small build.
@@ -104,6 +105,22 @@ def test_another_compiler_builds_again(value, counted, tmp_path, monkeypatch):
     """
     assert run(script) == "1\n" and counted() == 3
     assert run(script) == "1\n" and counted() == 3
+
+
+def test_code_for_this_processor_is_not_loaded_on_another(value, counted, tmp_path):
+    def load_on(processor, flag):
+        script = f"""
+            import flambeau_extensions.toolchain as toolchain
+            toolchain.processor = lambda: {processor!r}
+            from flambeau.utils.cpp_extension import load
+            print(load("value", {str(tmp_path / "value.cpp")!r}, extra_cflags=["-O0", {flag!r}]).value())
+        """
+        assert run(script) == "1\n"
+        return counted()
+
+    assert toolchain.processor() == toolchain.processor()
+    assert [load_on(name, "-march=native") for name in ("one", "one", "other", "one")] == [1, 1, 2, 2]
+    assert [load_on(name, "-DNOTHING") for name in ("one", "other")] == [3, 3]
 
 
 def test_a_module_of_that_name_keeps_its_place(own_cache, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import resource
 import subprocess
@@ -83,3 +84,20 @@ def test_a_call_costs_less_than_one_addition(cpp):
     x, y = flambeau.zeros(16), flambeau.ones(16)
     call, add = (min(timeit.repeat(f, number=2000, repeat=7)) for f in (lambda: cpp.same(x, y), lambda: x + y))
     assert call < add / 2
+
+
+def test_the_fused_optimiser_is_faster_than_the_one_of_the_core(cache):
+    path = Path(__file__).parents[2] / "extensions" / "examples" / "fused" / "fused_adam.py"
+    spec = importlib.util.spec_from_file_location("fused_adam", path)
+    fused = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fused)
+    kinds = []
+    for kind in (fused.FusedAdam, flambeau.optim.Adam):
+        params = [flambeau.nn.Parameter(flambeau.ones(32, 32)) for _ in range(20)]
+        for each in params:
+            each.grad = flambeau.ones(32, 32)
+        kinds.append(kind(params).step)
+    ours, theirs = (
+        min(times) for times in zip(*([timeit.timeit(f, number=10) for f in kinds] for _ in range(9)), strict=True)
+    )
+    assert ours < theirs
