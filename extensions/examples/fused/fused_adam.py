@@ -19,7 +19,7 @@ class FusedAdam(torch.optim.Optimizer):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
-        self.compiled = load("fused_adam", [Path(__file__).with_name("fused_adam.cpp")], extra_cflags=FLAGS)
+        self.compiled = load("adam_step", [Path(__file__).with_name("fused_adam.cpp")], extra_cflags=FLAGS)
 
     @torch.no_grad()
     def step(self):

@@ -18,7 +18,7 @@ def cell(input, weights, bias, old_h, old_c):
 
 def compiled(source="lltm.cpp"):
     """The cell with the forward and backward of a source file: ``lltm.cpp`` or ``lltm_cuda.cu``."""
-    module = load(Path(source).stem, [HERE / source])
+    module = load(f"{Path(source).stem}_functions", [HERE / source])
 
     class Cell(torch.autograd.Function):
         @staticmethod
