@@ -222,3 +222,25 @@ def test_gradients():
     for function, inputs in cases:
         assert gradcheck(function, inputs)
         assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("index", [np.broadcast_to(2, 3), np.broadcast_to(0, 3), np.array([2, 9, 1, 9, 2])[::2]])
+def test_an_index_vector_with_any_stride(index):
+    places = torch.from_numpy(np.ascontiguousarray(index))
+    if index.strides == (0,):
+        places = places[:1].expand(3)  # one value stored, three meant
+    source = np.arange(1.0, 7).reshape(3, 2)
+    for rows in (3, 4):
+        into = np.full((rows, 2), 10.0)
+        added, copied, filled = into.copy(), into.copy(), into.copy()
+        np.add.at(added, index, source)
+        copied[index] = source
+        filled[index] = -1
+        x = torch.from_numpy(into)
+        np.testing.assert_array_equal(x.index_add(0, places, tensor(source)).numpy(), added)
+        np.testing.assert_array_equal(x.index_copy(0, places, tensor(source)).numpy(), copied)
+        np.testing.assert_array_equal(x.index_fill(0, places, -1).numpy(), filled)
+    one = torch.zeros(1, dtype=torch.float64).index_add(
+        0, torch.zeros(1, dtype=torch.int64).expand(3), tensor([1.0, 2, 4])
+    )
+    assert one.tolist() == [7]

@@ -205,6 +205,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise ShapeError(f"flatten() has invalid args: start_dim ({start_dim}) cannot come after end_dim ({end_dim})")
     if not shape:
         return reshape(self, 1)  # type: ignore[no-any-return]
+    if start == end:
+        return self
     return reshape(self, shape[:start] + (shape[start : end + 1].numel(),) + shape[end + 1 :])  # type: ignore[no-any-return]
 
 

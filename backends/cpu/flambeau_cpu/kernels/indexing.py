@@ -267,14 +267,15 @@ def _into_slices(kernel: str, flags: int, error: Error, prefix: str = "") -> Cal
 
     def launch(self: Tensor, index: Any, source: Any, dim: int) -> None:
         geometry = self.geometry
-        if not index.geometry.numel or not geometry.numel:
+        count = index.geometry.numel  # more than are stored if one value is repeated
+        if not count or not geometry.numel:
             return
         index, steps = dense(unshared(self, index))
         source = unshared(self, source)
-        name = ("slices", geometry, index.geometry, source.geometry, dim, flags)
+        name = ("slices", geometry, count, steps, source.geometry, dim, flags)
         plan = _plans.get(name) or planned(
             name,
-            lambda: _slices(geometry, index.geometry.numel, steps[0] if steps else 0, source.geometry, dim, flags),
+            lambda: _slices(geometry, count, steps[0] if steps else 0, source.geometry, dim, flags),
             [index.geometry.numel],
         )
         run(kernel, plan, self, source, (index,), message, error)
