@@ -50,7 +50,7 @@ def inputs_of(wanted: int) -> tuple[bool, ...]:
 class Plan:
     """What a node keeps and computes, for one operator and one set of inputs that need gradients."""
 
-    __slots__ = ("holds", "lone", "pick", "result", "run", "tensors")
+    __slots__ = ("holds", "lone", "pick", "result", "run", "skipped", "tensors")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Plan:
         result: int | None,
         tensors: tuple[int, ...] | None = None,
         lone: bool = False,
+        skipped: int = 0,
     ) -> None:
         #: chooses what is saved from the arguments followed by the result
         self.pick = pick
@@ -66,6 +67,8 @@ class Plan:
         self.run = run
         #: where among what is saved the result is, if it is
         self.result = result
+        #: how many of several results are left out before those that are saved
+        self.skipped = skipped
         #: where among what is saved tensors may be; None: anywhere
         self.tensors = tensors
         #: whether tensors are saved, so that a second backward must be asked for
@@ -155,7 +158,7 @@ class Node:
         if isinstance(result, Tensor):
             again: Any = self._owned(result, 0)
         else:
-            again = [self._owned(each, number) for number, each in enumerate(result)]
+            again = [self._owned(each, number) for number, each in enumerate(result, self.plan.skipped)]
         return (*saved[:place], again, *saved[place + 1 :])
 
     def _owned(self, tensor: Tensor, output: int) -> Tensor:

@@ -19,7 +19,8 @@ __all__ = ["make_plan", "reads_of", "wants_all"]
 
 def make_plan(op: Operator, needs: tuple[bool, ...], lengths: list[int]) -> Plan:
     """What a node of an operator keeps and computes; ``lengths`` of the arguments that are lists."""
-    names = (*op.parameters, "result")
+    # All results, or only those after the first, which then may be written without harm to this node.
+    names = (*op.parameters, "result", "others")
     if op.joint is not None:
         jobs: list[tuple[int, Callable[..., Any]]] = [(-1, functools.partial(op.joint, needs))]
     else:
@@ -32,20 +33,25 @@ def make_plan(op: Operator, needs: tuple[bool, ...], lengths: list[int]) -> Plan
     reads = [reads_of(formula) for _, formula in jobs]
     for each in reads:
         wanted += [name for name in each if name not in wanted]
-    sources = [names.index(name.removesuffix("_shape")) if name not in names else names.index(name) for name in wanted]
-    shapes = [name not in names for name in wanted]
-    pick = _picker(sources, shapes) if any(shapes) else _getter(sources)
+    ways = ["" if name in names else "shape" for name in wanted]
+    sources = [
+        names.index(name.removesuffix("_shape") if way else name) for name, way in zip(wanted, ways, strict=True)
+    ]
+    result = next((place for place, name in enumerate(wanted) if name in ("result", "others")), None)
+    skipped = 0
+    if result is not None and wanted[result] == "others":
+        sources[result], ways[result], skipped = len(op.parameters), "others", 1
+    pick = _picker(sources, ways) if any(ways) else _getter(sources)
     picks = [_getter([wanted.index(name) for name in each]) for each in reads]
     steps = [(slot, formula, chosen) for (slot, formula), chosen in zip(jobs, picks, strict=True)]
-    result = wanted.index("result") if "result" in wanted else None
     last = len(op.tensors)
     held = tuple(
         place
-        for place, (source, bare) in enumerate(zip(sources, shapes, strict=True))
-        if place == result or (source < last and not bare)
+        for place, (source, way) in enumerate(zip(sources, ways, strict=True))
+        if place == result or (source < last and not way)
     )
     lone = len(steps) == 1 and steps[0][0] >= 0 and not op.lists
-    return Plan(pick, _runner(steps, last, op.lists, lengths), result, held, lone)
+    return Plan(pick, _runner(steps, last, op.lists, lengths), result, held, lone, skipped)
 
 
 def reads_of(formula: Callable[..., Any]) -> tuple[str, ...]:
@@ -73,9 +79,12 @@ def wants_all(formula: Callable[..., Any]) -> bool:
     return bool(bare.__code__.co_varnames[position] == "grads")
 
 
-def _picker(sources: Sequence[int], shapes: Sequence[bool]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+_WAYS = {"": "items[{}]", "shape": "shape(items[{}])", "others": "items[{}][1:]"}
+
+
+def _picker(sources: Sequence[int], ways: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """A function that chooses items, of some the shape alone; written out, as every recorded call runs it."""
-    items = [f"shape(items[{i}])" if bare else f"items[{i}]" for i, bare in zip(sources, shapes, strict=True)]
+    items = [_WAYS[way].format(i) for i, way in zip(sources, ways, strict=True)]
     return cast(
         "Callable[[tuple[Any, ...]], tuple[Any, ...]]", eval(f"lambda items: ({', '.join(items)},)", {"shape": _shape})
     )

@@ -31,7 +31,7 @@ def drop(self: Tensor, p: float) -> Tensor:
     return cast(Tensor, drop.run(self, p, seed, offset)[0])
 
 
-drop.gradient(self=lambda grads, result, p: grads[0] * result[1] * (1 / (1 - p)))
+drop.gradient(self=lambda grads, others, p: grads[0] * others[0] * (1 / (1 - p)))
 
 
 @composite(method=False, namespaces="nn.functional")

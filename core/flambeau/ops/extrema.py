@@ -79,7 +79,7 @@ def _extreme_at(name: str, meaning: str, extreme: Any, pointwise: str, value: An
 
     declared = primitive("self | dim keepdim", name=f"{name}_over", method=False, namespaces=())(over)
     declared.gradient(
-        self=lambda grad, self_shape, dim, keepdim, result: place_back(grad, self_shape, dim, keepdim, result[1])
+        self=lambda grad, self_shape, dim, keepdim, others: place_back(grad, self_shape, dim, keepdim, others[0])
     )
     declared.reference(
         lambda a, dim, keepdim: (

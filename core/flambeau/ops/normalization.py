@@ -68,9 +68,9 @@ _batch_norm_train_backward.nondifferentiable()
 
 
 @_batch_norm_train.gradients
-def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, result: Any) -> Any:
+def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, others: Any) -> Any:
     if not mode.enabled:
-        with_x, with_weight, with_bias = _batch_norm_train_backward.run(grad, input, weight, result[1], result[2], eps)
+        with_x, with_weight, with_bias = _batch_norm_train_backward.run(grad, input, weight, *others, eps)
         return with_x, with_weight if needs[1] else None, with_bias if needs[2] else None
     dims = _all_but_channels(input)
     count = input.numel() // input.shape[1]
@@ -257,11 +257,9 @@ def _as_rows(values: Any, groups: int, weights: int) -> Any:
 
 
 @_row_norm.gradients
-def _(needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, result: Any) -> Any:
+def _(needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, others: Any) -> Any:
     if not mode.enabled:
-        with_x, with_weight, with_bias = _row_norm_backward.run(
-            grad, input, weight, result[1], result[2], groups, weights
-        )
+        with_x, with_weight, with_bias = _row_norm_backward.run(grad, input, weight, *others, groups, weights)
         shape = None if weight is None else weight.shape
         return (
             with_x,

@@ -24,12 +24,12 @@ def _pair(name: str) -> Any:
     return namedtuple(name, "values indices")
 
 
-def _taken(grad: Any, self_shape: Any, dim: int, result: Any) -> Any:
-    return place_back(grad, self_shape, dim, True, result[1])
+def _taken(grad: Any, self_shape: Any, dim: int, others: Any) -> Any:
+    return place_back(grad, self_shape, dim, True, others[0])
 
 
-def _selected(grad: Any, self_shape: Any, dim: int, keepdim: bool, result: Any) -> Any:
-    return place_back(grad, self_shape, dim, keepdim, result[1])
+def _selected(grad: Any, self_shape: Any, dim: int, keepdim: bool, others: Any) -> Any:
+    return place_back(grad, self_shape, dim, keepdim, others[0])
 
 
 # ---------------------------------------------------------------- sorting

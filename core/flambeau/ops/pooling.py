@@ -93,8 +93,8 @@ def adaptive_max_pool(self: Tensor, size: tuple[int, ...]) -> Pair:
     return cast(Pair, adaptive_max_pool.run(self, size))
 
 
-def _to_winners(grad: Any, result: Any, self_shape: Sequence[int], size: Sequence[int]) -> Any:
-    return plane_add(grad, result[1], tuple(self_shape[-len(size) :]))
+def _to_winners(grad: Any, others: Any, self_shape: Sequence[int], size: Sequence[int]) -> Any:
+    return plane_add(grad, others[0], tuple(self_shape[-len(size) :]))
 
 
 max_pool.gradient(self=_to_winners)

@@ -163,8 +163,8 @@ def _running_extreme(name: str, meaning: str) -> Any:
     """
     declared = primitive("self | dim", name=name)(running)
     declared.gradient(
-        self=lambda grad, self_shape, dim, result: (
-            grad.new_zeros(self_shape).scatter_add(dim, result[1], grad) if self_shape else grad
+        self=lambda grad, self_shape, dim, others: (
+            grad.new_zeros(self_shape).scatter_add(dim, others[0], grad) if self_shape else grad
         )
     )
     return declared
