@@ -44,13 +44,14 @@ test-sanitize: ## the tests on kernels built with AddressSanitizer and UBSan
 	PYTHONMALLOC=malloc UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(SANITIZED)/python -m pytest -n 2 -m "not timing and not packaging"
 
-# What is proven, each from an empty directory: a device, or device:provider.
-CONFORMANCE ?= cpu cpu:sparse numpy remote
+# What is proven, each from an empty directory: a device, or device:provider.  The kit's calls are small, where oneDNN
+# would leave them to the CPU plug-in.
+CONFORMANCE ?= cpu:cpu cpu:sparse cpu:mkldnn numpy remote
 conformance: setup ## the conformance kit for every backend of this repository
 	@rm -rf .conformance && mkdir .conformance
 	@cd .conformance && for each in $(CONFORMANCE); do \
 		provider=$${each#*:}; test "$$provider" = "$$each" && provider= || provider=--provider=$$provider; \
-		$(abspath $(BIN))/python -m pytest -q -p no:cacheprovider --pyargs flambeau.conformance \
+		FLAMBEAU_MKLDNN_ALWAYS=1 $(abspath $(BIN))/python -m pytest -q -p no:cacheprovider --pyargs flambeau.conformance \
 			--device=$${each%%:*} $$provider --json=$$each.json || exit 1; \
 	done
 
@@ -61,7 +62,7 @@ docs: setup ## the API reference from the docstrings, in docs/api
 	@$(BIN)/python tools/build_docs.py docs/api
 
 wheels: setup ## wheels of every package, in dist
-	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./backends/sparse ./extensions && ls dist
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./core ./backends/cpu ./backends/sparse ./backends/mkldnn ./extensions && ls dist
 
 clean: ## remove everything that was built
 	rm -rf .venv .venv-sanitize .venv*-setup.log dist docs/api .conformance .mypy_cache .ruff_cache .pytest_cache

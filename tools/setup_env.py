@@ -167,6 +167,7 @@ def main():
         "core": ("Installing flambeau", []),
         "backends/cpu": ("Compiling and installing flambeau-cpu", compiled),
         "backends/sparse": ("Compiling and installing flambeau-sparse", compiled),
+        "backends/mkldnn": ("Compiling and installing flambeau-mkldnn", compiled),
         "extensions": ("Installing flambeau-extensions", []),
     }
     if options.purpose == "test":
