@@ -64,9 +64,9 @@ def test_a_cached_load_takes_milliseconds_and_no_other_program(own_cache):
             def __init__(self, *args, **kwargs):
                 raise AssertionError(args)
         subprocess.Popen = Refused
-        start = time.perf_counter()
+        start = time.process_time()
         module = load_inline("gate", {GATE!r}, functions=["gate"])
-        print(time.perf_counter() - start)
+        print(time.process_time() - start)
         assert "flambeau_extensions.compile" not in sys.modules and "setuptools" not in sys.modules
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
