@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from ..errors import AutogradError
+from ..errors import AutogradError, MissingKernelError
 from ..tensor import VIEW, Tensor, alias, clock
 
 __all__ = [
@@ -270,8 +270,10 @@ def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
         return
     plan = op.plans.get(wanted) or op.plan(wanted, args)
     single = isinstance(result, Tensor)
-    if single and result.key.dtype.category < 2:
-        return
+    if single and result.key.dtype.category != 2:
+        if result.key.dtype.category < 2:
+            return
+        _require_no_conjugate(op, plan.pick(args if plan.result is None else (*args, result)))
     node = _new(Node)
     node.op, node.plan, node.edges = op, plan, tuple(edges)
     node.hooks = node.preference = node.trace = None
@@ -294,6 +296,20 @@ def record(op: Differentiable, args: tuple[Any, ...], result: Any) -> None:
             each.node = node
             if number:
                 each.output = number
+
+
+def _require_no_conjugate(op: Differentiable, saved: tuple[Any, ...]) -> None:
+    """Refuse to record a complex result whose gradient needs the conjugate of what is saved.
+
+    Raises:
+        NotImplementedError: a complex tensor or number is among it.
+    """
+    for each in saved:
+        if isinstance(each, complex) or (isinstance(each, Tensor) and each.key.dtype.is_complex):
+            raise MissingKernelError(
+                f'"{op.name}" has no gradient for {each.key.dtype.name if isinstance(each, Tensor) else each}: '
+                "it would need its conjugate.\nDetach the operands, or compute with real and imaginary parts."
+            )
 
 
 def _edge_of(item: Any) -> tuple[Node | Leaf, int] | None:

@@ -101,8 +101,14 @@ def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: Dtype | None = None, device: Any = None,
     layout: Layout | None = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor with these strides (in elements) whose contents are undefined."""
+    """A tensor with these strides (in elements) whose contents are undefined.
+
+    Raises:
+        RuntimeError: sizes and strides differ in number, one is negative, or the layout has none.
+    """
     key = key_for(dtype, device, layout)
+    if key.layout is not strided_layout:
+        raise ShapeError(f"empty_strided: expected the layout strided, got {key.layout.name}, which has no strides.")
     size, stride = sizes((size,)), sizes((stride,), "stride")
     if len(size) != len(stride):
         raise ShapeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from ..autograd.engine import backward as _backward
 from ..autograd.node import Leaf, Node, edge, tracked
 from ..dispatch.operator import offer
+from ..dtype import complex64, float32, float64
 from ..errors import (
     ArgumentTypeError,
     AutogradError,
@@ -346,6 +347,12 @@ def _transposed(self: Tensor) -> Any:
     return cast(Any, self).permute(*range(self.geometry.ndim - 1, -1, -1))
 
 
+def _real(self: Tensor) -> Tensor:
+    """The real part: the tensor itself, or a copy if it is complex."""
+    dtype = self.key.dtype
+    return cast(Any, self).to(float32 if dtype is complex64 else float64) if dtype.is_complex else self
+
+
 def _version(self: Tensor) -> int:
     return 0 if self.shared is None else self.shared.version
 
@@ -365,7 +372,7 @@ PROPERTIES: Final = {
     "_base": property(lambda self: self.base, doc="The tensor whose memory this one views, or None."),
     "_version": property(_version, doc="How often the memory was written."),
     "is_sparse": property(lambda self: self.key.layout.name.startswith("sparse"), doc="Whether the layout is sparse."),
-    "real": property(lambda self: cast(Tensor, self), doc="The real part."),
+    "real": property(_real, doc=_real.__doc__),
 }
 
 METHODS: Final = {

@@ -299,9 +299,9 @@ def _moment_arguments(
 ) -> tuple[tuple[int, ...], float]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    if self.key.dtype.category < 2:
+    if self.key.dtype.category != 2:
         raise DtypeError(
-            f"std and var only support floating point and complex dtypes, got {self.key.dtype.name}.\nConvert with x.float()."
+            f"std and var only support floating point dtypes, got {self.key.dtype.name}.\nConvert with x.float()."
         )
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
