@@ -1,9 +1,9 @@
 """Operations of oneDNN, kept between calls, and weights in the layout that they compute in.
 
 Making an operation takes milliseconds, so they are kept by everything that they depend on: the kind, sizes, strides,
-parameters and the number of threads.  The least recently used go first.  Weights that come a second time and were not
-written in between are kept in the operation's layout, until they are written, die, or the operation goes.  Whether they
-were written is told by their version and, as that does not count everything, by a fingerprint of their contents.
+parameters and the number of threads.  The least recently used go first.  Large bfloat16 weights that come a second
+time unchanged are kept in the operation's layout, until they are written, die, or the operation goes.  Their version
+tells of most writes; of those that change no version, as through ``x.data``, a fingerprint of the contents tells.
 
 >>> import flambeau_mkldnn.cache as cache
 >>> cache.clear()

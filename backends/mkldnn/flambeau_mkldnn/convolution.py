@@ -19,7 +19,6 @@ Ints = Sequence[int]
 #: products of numbers below which calling oneDNN costs more than it saves
 _WORTHWHILE: Final = 1 << 20
 _ANY: Final = lib.FM_ANY
-_KEPT: Final = lib.FM_ANY | lib.FM_KEPT
 _OUT: Final = lib.FM_ANY | lib.FM_WRITTEN
 
 
@@ -60,7 +59,7 @@ def _conv(key: Key) -> Callable[..., Tensor]:
         def make_it() -> Operation:
             parts = [
                 Part.of(lib.FM_SOURCE, _ANY, x.geometry),
-                _grouped(lib.FM_WEIGHTS, _KEPT, weight.geometry, groups),
+                _grouped(lib.FM_WEIGHTS, _ANY, weight.geometry, groups),
                 Part.of(lib.FM_RESULT, _OUT, out.geometry),
                 *[Part.of(lib.FM_BIAS, 0, each.geometry) for each in tail],
             ]
@@ -86,7 +85,7 @@ def _conv_input(key: Key) -> Callable[..., Tensor]:
         def make_it() -> Operation:
             parts = (
                 Part.of(lib.FM_GRAD_RESULT, _ANY, grad.geometry),
-                _grouped(lib.FM_WEIGHTS, _KEPT, weight.geometry, groups),
+                _grouped(lib.FM_WEIGHTS, _ANY, weight.geometry, groups),
                 Part.of(lib.FM_GRAD_SOURCE, _OUT, out.geometry),
             )
             numbers = _numbers(out.geometry.shape, y, shape[2:], stride, padding, dilation)

@@ -17,6 +17,8 @@ __all__ = ["KERNELS"]
 #: products of numbers below which calling oneDNN costs more than it saves
 _WORTHWHILE: Final = 1 << 24
 _WORTHWHILE_HALF: Final = 1 << 19
+#: elements of weights from which it pays to keep them in oneDNN's layout, in bfloat16
+_WORTH_KEEPING: Final = 1 << 19
 
 
 def _rows(geometry: Geometry) -> Geometry | None:
@@ -38,10 +40,13 @@ def _multiply(key: Key, out: Tensor, a: Tensor, x: Geometry, b: Tensor, y: Geome
     rows = (x.shape[0], y.shape[1])
     tail = () if bias is None else (plain(bias),)
 
+    # Elsewhere it costs more to see that the weights are the same than to change their layout again.
+    keeps = key.dtype is not float32 and y.numel >= _WORTH_KEEPING
+
     def make_it() -> Operation:
         parts = [
             Part.of(lib.FM_SOURCE, 0, x),
-            Part.of(lib.FM_WEIGHTS, lib.FM_ANY | lib.FM_KEPT, y),
+            Part.of(lib.FM_WEIGHTS, lib.FM_ANY | (lib.FM_KEPT if keeps else 0), y),
             Part(lib.FM_RESULT, lib.FM_WRITTEN, rows, (rows[1], 1)),
             *[Part(lib.FM_BIAS, 0, (1, rows[1]), (rows[1], 1)) for _ in tail],
         ]
