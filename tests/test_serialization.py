@@ -5,6 +5,8 @@ import copy
 import io
 import os
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -144,6 +146,27 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
         flambeau.save([ramp(1000), Bad()], path)
     assert flambeau.load(path) == 1
     assert os.listdir(tmp_path) == ["model.pt"]
+
+
+def test_an_error_of_the_system_names_the_file(tmp_path):
+    missing = tmp_path / "nowhere" / "model.pt"
+    with pytest.raises(FileNotFoundError) as caught:
+        flambeau.save(1, missing)
+    assert caught.value.filename == str(missing)
+    program = """
+import resource, signal, sys, flambeau
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+try:
+    flambeau.save(flambeau.ones(10_000), sys.argv[1])
+except OSError as error:
+    print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "full.pt"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"[Errno 27] File too large: {str(tmp_path / 'full.pt')!r}\n"
+    assert os.listdir(tmp_path) == []
 
 
 def test_saving_keeps_permissions_and_follows_links(tmp_path):

@@ -138,9 +138,11 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            raise type(error)(error.errno, error.strerror, path) from None  # the file that was asked for
         raise
     _sync_directory(os.path.dirname(path))
 

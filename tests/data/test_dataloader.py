@@ -83,6 +83,15 @@ def test_shuffle(workers):
     assert sorted(flat(first)) == list(range(20))
 
 
+def test_the_number_of_workers_does_not_change_the_order():
+    orders = []
+    for workers in (0, 1, 3):
+        flambeau.manual_seed(5)
+        orders.append([batches(data.DataLoader(range(20), 3, shuffle=True, num_workers=workers)) for _ in range(2)])
+    assert orders[0] == orders[1] == orders[2]
+    assert orders[0][0] != orders[0][1]
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_own_samplers_and_collation(workers):
     options = {"num_workers": workers}
@@ -183,7 +192,7 @@ def test_a_worker_s_exception_is_raised_here(kind):
     with pytest.raises(kind) as caught:
         next(loader)
     text = str(caught.value)
-    for part in (f"Caught {kind.__name__} in DataLoader worker process 0", "Traceback", "in fail", "number two"):
+    for part in (f"Caught {kind.__name__} in DataLoader worker process 0.\n", "Traceback", "in fail", "number two"):
         assert part in text
     assert list(loader) == []
 

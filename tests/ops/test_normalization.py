@@ -88,6 +88,20 @@ def test_instance_norm_updates_running_statistics(rng):
     np.testing.assert_allclose(fixed, expected, 1e-10)
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 4), (0, 3, 4, 2), (2, 3, 0)], ids=str)
+@pytest.mark.parametrize("function", [F.batch_norm, F.instance_norm])
+def test_nothing_teaches_nothing(function, shape):
+    """Gradients of an empty batch are 0, and running statistics stay."""
+    mean, var = flambeau.full((3,), 2.0), flambeau.full((3,), 5.0)
+    x, w, b = (flambeau.ones(each).requires_grad_() for each in (shape, (3,), (3,)))
+    output = function(x, mean, var, w, b, True)
+    for create_graph in (False, True):
+        to_x, to_w, to_b = flambeau.autograd.grad(output.sum(), (x, w, b), retain_graph=True, create_graph=create_graph)
+        assert to_x.shape == output.shape == shape
+        assert to_w.tolist() == to_b.tolist() == [0.0] * 3
+    assert mean.tolist() == [2.0] * 3 and var.tolist() == [5.0] * 3
+
+
 def test_local_response_norm(rng):
     x = rng.standard_normal((2, 7, 3))
     for size in (1, 2, 3, 5):

@@ -69,10 +69,13 @@ _batch_norm_train_backward.nondifferentiable()
 
 @_batch_norm_train.gradients
 def _(needs: Any, grad: Any, input: Any, weight: Any, eps: float, others: Any) -> Any:
+    dims = _all_but_channels(input)
+    if not input.numel():  # the statistics of nothing are NaN, and their gradient is 0
+        zeros = grad.new_zeros(input.shape[1])
+        return grad if needs[0] else None, zeros if needs[1] else None, zeros if needs[2] else None
     if not mode.enabled:
         with_x, with_weight, with_bias = _batch_norm_train_backward.run(grad, input, weight, *others, eps)
         return with_x, with_weight if needs[1] else None, with_bias if needs[2] else None
-    dims = _all_but_channels(input)
     count = input.numel() // input.shape[1]
     variance, mean = input.var(dims, False, True), input.mean(dims, True)
     rstd = (variance + eps).rsqrt()
@@ -215,11 +218,11 @@ def instance_norm(
         raise ArgumentError(f"Expected more than 1 spatial element when training, got input size {input.shape}.")
     weight = _matching("instance_norm", "weight", weight, channels, input)
     bias = _matching("instance_norm", "bias", bias, channels, input)
-    if running_mean is not None or running_var is not None:
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is not None and running.geometry.shape != (channels,):
+            raise ShapeError(f"instance_norm(): expected {name} of shape {[channels]}, got {list(running.shape)}.")
+    if (running_mean is not None or running_var is not None) and input.geometry.numel:
         x = cast(Any, input).detach().reshape(batch, channels, -1)
-        for name, running in (("running_mean", running_mean), ("running_var", running_var)):
-            if running is not None and running.geometry.shape != (channels,):
-                raise ShapeError(f"instance_norm(): expected {name} of shape {[channels]}, got {list(running.shape)}.")
         with no_grad():
             for running, now in ((running_mean, x.mean(2)), (running_var, x.var(2))):
                 if running is not None:
@@ -258,6 +261,9 @@ def _as_rows(values: Any, groups: int, weights: int) -> Any:
 
 @_row_norm.gradients
 def _(needs: Any, grad: Any, input: Any, weight: Any, groups: int, weights: int, eps: float, others: Any) -> Any:
+    if not input.numel():  # the statistics of nothing are NaN, and their gradient is 0
+        zeros = grad.new_zeros(weights if weight is None else weight.shape)
+        return grad if needs[0] else None, zeros if needs[1] else None, zeros if needs[2] else None
     if not mode.enabled:
         with_x, with_weight, with_bias = _row_norm_backward.run(grad, input, weight, *others, groups, weights)
         shape = None if weight is None else weight.shape

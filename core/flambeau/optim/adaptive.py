@@ -144,6 +144,9 @@ class Rprop(Optimizer):
         down, up = group["etas"]
         if not 0.0 < down < 1.0 < up:
             raise ArgumentError(f"Invalid eta values: {down}, {up}.\nExpected 0 < first < 1 < second.")
+        least, most = group["step_sizes"]
+        if not 0.0 <= least <= most:
+            raise ArgumentError(f"Invalid step sizes: {least}, {most}.\nExpected 0 <= least <= most.")
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if not state:
@@ -167,7 +170,7 @@ class ASGD(Optimizer):
         super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay})
 
     def check(self, group: dict[str, Any]) -> None:
-        _check(group, "lr", "weight_decay")
+        _check(group, "lr", "lambd", "alpha", "t0", "weight_decay")
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if not state:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from numbers import Real
+from typing import Any, Final
 
 from ..autograd.grad_mode import enable_grad, no_grad
-from ..errors import ArgumentError, ArgumentTypeError, AutogradError
+from ..errors import ArgumentError, ArgumentTypeError, AutogradError, shown
 from ..layout import strided
 from ..tensor import Tensor
 
 __all__ = ["Optimizer", "change_named", "check_range", "refuse_sparse"]
+
+_NUMBERS: Final[tuple[type[Any], ...]] = (Real, Tensor)
 
 
 def check_range(name: str, value: Any, low: float, high: float | None = None) -> None:
     """Refuse a hyper-parameter outside ``[low, high)``.
 
     Raises:
+        TypeError: it is no number.
         ValueError: it is outside, or NaN.
     """
+    if not isinstance(value, _NUMBERS):
+        raise ArgumentTypeError(f"Invalid {name}: {shown(value)}.\nExpected a number.")
     if not low <= value or (high is not None and not value < high):
         limit = f"at least {low}" if high is None else f"in [{low}, {high})"
         raise ArgumentError(f"Invalid {name}: {value}.\nIt must be {limit}.")

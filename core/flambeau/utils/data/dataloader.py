@@ -140,7 +140,9 @@ class DataLoader:
         return len(cast(Any, self.sampler if self.batch_sampler is None else self.batch_sampler))
 
     def __iter__(self) -> Iterator[Any]:
-        batches = _here(self) if self.num_workers == 0 else _elsewhere(self)
+        # Drawn without workers too, so that their number does not change what a sampler draws.
+        seed = int(cast(Any, randint(0, 2**62, (), generator=self.generator)).item())
+        batches = _here(self) if self.num_workers == 0 else _elsewhere(self, seed)
         if self.pin_memory:
             batches = map(pinned, batches)
         if self.progress is None:
@@ -220,9 +222,8 @@ def _here(loader: DataLoader) -> Iterator[Any]:
         yield batch
 
 
-def _elsewhere(loader: DataLoader) -> Iterator[Any]:
+def _elsewhere(loader: DataLoader, seed: int) -> Iterator[Any]:
     """Batches made by workers, in order."""
-    seed = int(cast(Any, randint(0, 2**62, (), generator=loader.generator)).item())
     pool = loader.pool()
     finished = False
     try:

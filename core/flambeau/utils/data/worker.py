@@ -102,6 +102,12 @@ def _receive(pipe: Connection) -> Any:
     return pickle.loads(structure, buffers=[bytearray(pipe.recv_bytes()) for _ in range(count)])
 
 
+class _Shown(str):
+    """A text that a KeyError shows as it is."""
+
+    __repr__ = str.__str__
+
+
 class Failure:
     """An exception in a worker, to be raised in the parent."""
 
@@ -120,7 +126,7 @@ class Failure:
     def reraise(self) -> None:
         """Raise an exception of the same type with the worker's traceback in its message."""
         try:
-            error: BaseException = self.kind(self.text)
+            error: BaseException = self.kind(_Shown(self.text))
         except Exception:
             error = RuntimeError(self.text)
         raise error
