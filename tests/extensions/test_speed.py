@@ -76,8 +76,8 @@ def test_a_cached_load_takes_milliseconds_and_no_other_program(own_cache):
 
 def test_loading_again_in_a_process_takes_microseconds(own_cache):
     load_inline("gate", GATE, functions=["gate"])
-    seconds = timeit.repeat(lambda: load_inline("gate", GATE, functions=["gate"]), number=100, repeat=5)
-    assert min(seconds) / 100 <= 100e-6
+    seconds = timeit.repeat(lambda: load_inline("gate", GATE, functions=["gate"]), number=10, repeat=50)
+    assert min(seconds) / 10 <= 100e-6  # many short rounds: in some of them the machine does nothing else
 
 
 def test_a_call_costs_less_than_one_addition(cpp):
