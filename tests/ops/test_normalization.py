@@ -201,3 +201,13 @@ def test_fused_gradients_equal_composed_ones(rng, shape):
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(flambeau.ones(2, 4))
+
+
+def test_normalize_of_single_numbers_has_no_gradient_for_any_p():
+    x = flambeau.from_numpy(np.random.default_rng(23).standard_normal((1, 50)).astype(np.float32)).requires_grad_()
+    y = F.normalize(x, p=0.5, dim=0)
+    weight = flambeau.from_numpy(np.random.default_rng(24).standard_normal((1, 50)).astype(np.float32))
+    (y * weight).sum().backward()
+    np.testing.assert_allclose(y.detach().numpy(), np.sign(x.detach().numpy()), rtol=1e-6)
+    # Each element is divided by its own size: what is left is the rounding of weight / |x|.
+    assert np.all(np.abs(x.grad.numpy()) <= 4e-7 * np.abs(weight.numpy() / x.detach().numpy()))

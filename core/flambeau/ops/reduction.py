@@ -395,7 +395,7 @@ def _norm_gradient(grad: Any, self: Any, dims: tuple[int, ...], keepdim: bool, p
         return self.sign() * extreme * (grad / extreme.sum(dims, True))
     # |x|^(p-1) and not x |x|^(p-2): finite at 0 for p > 1, and there the sign is 0.
     power = self.sign() * size.pow(p - 1) if p > 1 else (self.sign() * size.pow(p - 1)).masked_fill(self == 0, 0)
-    return power * (grad / result.pow(p - 1)).masked_fill(result == 0, 0)
+    return power * (grad * result.pow(1 - p)).masked_fill(result == 0, 0)
 
 
 lp_norm.gradient(self=_norm_gradient)
