@@ -10,6 +10,7 @@ from ..autograd.node import Leaf, tracked
 from ..dispatch.operator import offer
 from ..errors import AutogradError
 from ..tensor import VIEW, Tensor, touch
+from .strides import as_strided
 from .views import squeeze, t, transpose, unsqueeze
 
 __all__: list[str] = []
@@ -27,13 +28,17 @@ def _become(self: Tensor, viewed: Tensor, name: str) -> Tensor:
             raise AutogradError(f"{name}() of a view that has history.\nUse {name.removesuffix('_')}().")
     node = self.node
     self.geometry, self.memory, self.shared = viewed.geometry, viewed.memory, viewed.shared
+    if viewed.offset != self.offset:
+        self.offset = viewed.offset
     if node is not None and node is not VIEW and mode.enabled:
         self.node, self.output = viewed.node, viewed.output
     touch(self)
     return self
 
 
-_FORMS: Final[dict[str, Any]] = {"squeeze_": squeeze, "t_": t, "transpose_": transpose, "unsqueeze_": unsqueeze}
+_FORMS: Final[dict[str, Any]] = {
+    "as_strided_": as_strided, "squeeze_": squeeze, "t_": t, "transpose_": transpose, "unsqueeze_": unsqueeze,
+}  # fmt: skip
 
 
 def _form(name: str, out_of_place: Callable[..., Any]) -> None:
