@@ -367,6 +367,33 @@ def test_lbfgs_finds_the_bottom_of_a_valley(search, lr):
     assert optimizer.state[x]["func_evals"] == evaluations
 
 
+def twelve_moves(each):
+    """Where twelve moves lead, `each` of them in a step, and how often that evaluates; the state is saved between steps."""
+    p, calls = flambeau.tensor([-1.2, 1.0], dtype=flambeau.float64, requires_grad=True), []
+    saved = None
+    for _ in range(12 // each):
+        optimizer = optim.LBFGS([p], lr=0.5, max_iter=each, max_eval=100)
+        if saved is not None:
+            optimizer.load_state_dict(saved)
+
+        def closure(optimizer=optimizer):
+            calls.append(1)
+            optimizer.zero_grad()
+            loss = rosenbrock(p)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        saved = optimizer.state_dict()
+    return p.tolist(), len(calls)
+
+
+def test_lbfgs_evaluates_once_for_each_move_in_however_many_steps():
+    ends, calls = zip(*[twelve_moves(each) for each in (1, 3, 4, 12)], strict=True)
+    assert calls == (12, 12, 12, 12)
+    np.testing.assert_allclose(ends, np.broadcast_to(ends[-1], (4, 2)), rtol=1e-12)
+
+
 def test_lbfgs_solves_a_quadratic_over_several_parameters():
     rng = np.random.default_rng(0)
     a = rng.standard_normal((6, 6))

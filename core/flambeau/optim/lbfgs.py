@@ -100,26 +100,28 @@ class LBFGS(Optimizer):
         loss, gradient = float(first), self._gradient()
         evaluations = 1
         state["func_evals"] += 1
-        for _ in range(group["max_iter"]):
+        for left in reversed(range(group["max_iter"])):
             if float(gradient.abs().max()) <= group["tolerance_grad"]:
                 break
+            self._remember(gradient, state, group["history_size"])
             state["n_iter"] += 1
             direction = self._direction(gradient, state, group["history_size"])
             slope = float(gradient.dot(direction))
             if slope > -group["tolerance_change"]:
                 break
             size = min(1.0, 1.0 / float(gradient.abs().sum())) * group["lr"] if state["n_iter"] == 1 else group["lr"]
-            before, old_gradient = loss, gradient
+            before, state["prev_flat_grad"] = loss, gradient
             if group["line_search_fn"] is None:
                 self._move(size, direction)
-                loss, gradient = float(closure()), self._gradient()
-                used = 1
+                used = 1 if left else 0  # after the last move the next step evaluates
+                if left:
+                    loss, gradient = float(closure()), self._gradient()
             else:
                 size, loss, gradient, used = self._search(closure, size, direction, loss, gradient, slope)
             evaluations += used
             state["func_evals"] += used
-            self._remember(gradient - old_gradient, direction * size, state, group["history_size"])
-            small = float((direction * size).abs().max()) <= group["tolerance_change"]
+            state["moved"] = direction * size
+            small = float(state["moved"].abs().max()) <= group["tolerance_change"]
             if small or abs(loss - before) < group["tolerance_change"] or evaluations >= group["max_eval"]:
                 break
         return first
@@ -127,8 +129,11 @@ class LBFGS(Optimizer):
     # -- the quasi-Newton direction ------------------------------------------
 
     @staticmethod
-    def _remember(change: Any, moved: Any, state: dict[str, Any], size: int) -> None:
-        """Keep a pair of steps in gradient and parameters, if it has curvature."""
+    def _remember(gradient: Any, state: dict[str, Any], size: int) -> None:
+        """Keep what the last move changed in gradient and parameters, if it has curvature."""
+        if "moved" not in state:
+            return
+        change, moved = gradient - state["prev_flat_grad"], state.pop("moved")
         curvature = float(change.dot(moved))
         if curvature <= 1e-10:
             return
