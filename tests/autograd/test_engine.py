@@ -295,6 +295,10 @@ def test_hooks_refuse():
     x.register_hook(lambda g: 3)
     with pytest.raises(TypeError, match="A gradient hook returns a Tensor or None, got int"):
         (x * 1).sum().backward()
+    for made in (leaf(1.0, 2.0), leaf(1.0, 2.0) * 1):
+        made.register_hook(lambda g: g.sum())
+        with pytest.raises(RuntimeError, match=r"a gradient of the same shape: expected \[2\], got \[\]"):
+            (made * 1).sum().backward()
 
 
 def test_retain_grad():

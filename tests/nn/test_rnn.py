@@ -200,6 +200,14 @@ def test_names_repr_and_errors():
         module(flambeau.zeros(2, 1, 5))
     with pytest.raises(RuntimeError, match=r"Expected hidden\[0\] size \(4, 1, 4\), got \[1, 1, 4\]"):
         module(flambeau.zeros(2, 1, 3), (flambeau.zeros(1, 1, 4), flambeau.zeros(4, 1, 4)))
+    with pytest.raises(
+        TypeError, match=r"LSTM: expected hx to be a pair \(h_0, c_0\), got a tensor of shape \[4, 1, 4\]"
+    ):
+        module(flambeau.zeros(2, 1, 3), flambeau.zeros(4, 1, 4))
+    with pytest.raises(
+        TypeError, match=r"LSTMCell: expected hx to be a pair \(h_0, c_0\), got a tensor of shape \[1, 4\]"
+    ):
+        nn.LSTMCell(3, 4)(flambeau.zeros(1, 3), flambeau.zeros(1, 4))
     with pytest.raises(ValueError, match="Expected input to be 2D or 3D, got 1D"):
         module(flambeau.zeros(3))
     with pytest.raises(RuntimeError, match="larger than 0"):

@@ -1,5 +1,7 @@
 """Clipping, vectors of parameters, weight and spectral norm, gradients of convolutions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,12 @@ def test_vectors():
     assert isinstance(model.weight, nn.Parameter) and model.weight.requires_grad
     with pytest.raises(TypeError, match="expected Tensor"):
         utils.vector_to_parameters([1.0], model.parameters())
+    for wrong in (flambeau.arange(8.0), flambeau.arange(10.0), flambeau.ones(3, 3)):
+        with pytest.raises(
+            RuntimeError, match=rf"the parameters' 9 elements, got shape {re.escape(str(list(wrong.shape)))}"
+        ):
+            utils.vector_to_parameters(wrong, model.parameters())
+    assert model.weight.tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_weight_norm():

@@ -95,6 +95,10 @@ def test_last_epoch_needs_an_optimiser_that_was_scheduled():
 def test_arguments():
     with pytest.raises(TypeError, match="int is not an Optimizer"):
         lr_scheduler.StepLR(3, 2)
+    with pytest.raises(ValueError, match="Expected step_size to be a positive number of epochs, got 0"):
+        lr_scheduler.StepLR(optimizer(1.0), 0)
+    with pytest.raises(ValueError, match="Expected T_max to be a positive number of epochs, got 0"):
+        lr_scheduler.CosineAnnealingLR(optimizer(1.0), 0)
     with pytest.raises(ValueError, match=r"Milestones should be a list of increasing integers. Got \[3, 1\]"):
         lr_scheduler.MultiStepLR(optimizer(1.0), [3, 1])
     with pytest.raises(ValueError, match=r"Expected 2 lr_lambdas, but got 1"):

@@ -11,10 +11,11 @@ import math
 import warnings
 from typing import Any, ClassVar
 
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, shown as describe
 from ..ops.creation import empty
 from ..ops.recurrent import GATES, recurrent
 from ..ops.views import declared
+from ..tensor import Tensor
 from . import functional as F, init
 from .module import Module
 from .parameter import Parameter
@@ -22,6 +23,15 @@ from .sizes import shown
 from .utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+
+
+def _pair_of_states(name: str, hx: Any) -> tuple[Any, Any]:
+    if hx is None:
+        return None, None
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        came = f"a tensor of shape {list(hx.shape)}" if isinstance(hx, Tensor) else describe(hx, 60)
+        raise ArgumentTypeError(f"{name}: expected hx to be a pair (h_0, c_0), got {came}.")
+    return hx[0], hx[1]
 
 
 class RNNBase(Module):
@@ -233,7 +243,7 @@ class LSTM(RNNBase):
     kind = "lstm"
 
     def _split_states(self, hx: Any) -> tuple[Any, Any]:
-        return hx if hx is not None else (None, None)
+        return _pair_of_states("LSTM", hx)
 
 
 class GRU(RNNBase):
@@ -329,7 +339,7 @@ class LSTMCell(RNNCellBase):
     kind = "lstm"
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        return self._step(input, *(hx if hx is not None else (None, None)))
+        return self._step(input, *_pair_of_states("LSTMCell", hx))
 
 
 class GRUCell(RNNCellBase):

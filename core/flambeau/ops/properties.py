@@ -164,6 +164,10 @@ class _Hook:
         replaced = self.function(grad)
         if replaced is not None and not isinstance(replaced, Tensor):
             raise ArgumentTypeError(f"A gradient hook returns a Tensor or None, got {type(replaced).__name__}.")
+        if replaced is not None and replaced.geometry.shape != grad.geometry.shape:
+            raise ShapeError(
+                f"A gradient hook returns a gradient of the same shape: expected {list(grad.shape)}, got {list(replaced.shape)}."
+            )
         return replaced
 
 

@@ -93,10 +93,16 @@ class LambdaLR(_Schedule):
         return [base * each(self.last_epoch) for base, each in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
+def _check_epochs(name: str, count: int) -> None:
+    if not count > 0:
+        raise ArgumentError(f"Expected {name} to be a positive number of epochs, got {count}.")
+
+
 class StepLR(_Schedule):
     """Multiply by ``gamma`` every ``step_size`` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        _check_epochs("step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -134,6 +140,7 @@ class CosineAnnealingLR(_Schedule):
     """Half a cosine from the first rate down to ``eta_min`` over ``T_max`` epochs (Loshchilov and Hutter, 2017)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0, last_epoch: int = -1) -> None:
+        _check_epochs("T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
-from ...errors import ArgumentTypeError, AutogradError
+from ...errors import ArgumentTypeError, AutogradError, ShapeError
 from ...ops.creation import tensor
 from ...ops.views import declared
 from ...tensor import Tensor
@@ -98,9 +98,14 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
 
     Raises:
         TypeError: ``vec`` is no tensor.
+        RuntimeError: it has more or fewer elements than the parameters together.
     """
     if not isinstance(vec, Tensor):
         raise ArgumentTypeError(f"expected Tensor, but got: {type(vec).__name__}")
+    parameters = list(parameters)
+    needed = sum(each.numel() for each in parameters)
+    if vec.geometry.shape != (needed,):
+        raise ShapeError(f"expected a vector of the parameters' {needed} elements, got shape {list(vec.shape)}.")
     start = 0
     for each in parameters:
         count = each.numel()
