@@ -229,7 +229,7 @@ def archive(**entries):
 
 
 def test_other_archives_and_versions():
-    with pytest.raises(FileError, match=r"zip archive, but not one that flambeau.save wrote"):
+    with pytest.raises(FileError, match=r"zip archive, but not one that flambeau\.save wrote\.\n.*numpy\.savez there"):
         flambeau.load(archive(other=b"1"))
     with pytest.raises(FileError, match="format version '2', this flambeau reads '1'"):
         flambeau.load(archive(version=b"2"))

@@ -330,7 +330,10 @@ def _read(file: Any, name: Any, map_location: MapLocation, weights_only: bool, o
             try:
                 version = archive.read(f"{_ROOT}/version").decode()
             except KeyError:
-                raise FileError("It is a zip archive, but not one that flambeau.save wrote.") from None
+                raise FileError(
+                    "It is a zip archive, but not one that flambeau.save wrote.\n"
+                    "Tensors of another library come over as NumPy arrays: numpy.savez there, flambeau.from_numpy here."
+                ) from None
             if version != _VERSION:
                 raise FileError(f"It has format version {version[:20]!r}, this flambeau reads {_VERSION!r}.")
             reader = _Reader(archive, _placer(map_location))
