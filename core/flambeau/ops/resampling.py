@@ -196,7 +196,7 @@ def interpolate(
                 "Convert it with x.float()."
             )
         fine = interpolate(cast_to(input, float32), size, scale_factor, mode, align_corners, recompute_scale_factor)
-        return cast(Tensor, cast_to(cast(Any, fine).round().clamp(0, 255), uint8))
+        return cast(Tensor, cast_to((cast(Any, fine) + 0.5).floor().clamp(0, 255), uint8))
     find = _MODES[mode][0]
     real = np.float64 if input.key.dtype is float64 else np.float32
     result: Any = input
