@@ -140,7 +140,14 @@ def exclusive(folder: Path) -> Iterator[None]:
 
     The operating system gives the lock back when the process ends, however it ends.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The cache of extensions cannot be written ({error.strerror}).\nName another folder: TORCH_EXTENSIONS_DIR=/path",
+            str(folder),
+        ) from None
     with open(folder / "lock", "a+b") as file:
         _lock(file.fileno())
         yield

@@ -283,3 +283,13 @@ def test_compilers_side_by_side(monkeypatch):
         workers(2)
     monkeypatch.delenv("MAX_JOBS")
     assert 1 <= workers(1000) <= os.cpu_count() and workers(1) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        OSError, match=r"The cache of extensions cannot be written \(Not a directory\)\.\nName another folder: TORCH"
+    ) as caught:
+        load_inline("nowhere", "int f() { return 1; }", functions=["f"])
+    assert caught.value.filename.startswith(str(tmp_path / "file" / "cache"))

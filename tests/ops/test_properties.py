@@ -46,6 +46,13 @@ def test_resize_set_and_data():
     y = flambeau.zeros(2)
     y.set_(flambeau.arange(3.0))
     assert y.tolist() == [0, 1, 2]
+    storage = flambeau.arange(6.0).storage()
+    assert y.set_(storage).tolist() == [0, 1, 2, 3, 4, 5]
+    assert y.set_(storage, 1, (2, 2), (2, 1)).tolist() == [[1, 2], [3, 4]] and y.fill_(9).sum().item() == 36
+    assert list(storage) == [0, 9, 9, 9, 9, 5]
+    assert y.set_().shape == (0,)
+    with pytest.raises(TypeError, match=r"set_\(\) expects a tensor or a storage, got list \[1\]"):
+        y.set_([1])
     y.data = flambeau.ones(2, 2)
     assert y.shape == (2, 2)
     with pytest.raises(RuntimeError, match=r"grad|history|leaf"):

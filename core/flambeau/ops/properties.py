@@ -320,10 +320,16 @@ def resize_as_(self: Tensor, other: Tensor) -> Tensor:
     return resize_(self, other.shape)
 
 
-def set_(
-    self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None
-) -> Tensor:
-    """Take over another tensor's memory, shape and strides."""
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Take over another tensor's memory, shape and strides; a storage is a vector.
+
+    Raises:
+        TypeError: ``source`` is neither a tensor nor a storage.
+        RuntimeError: it is of another dtype.
+    """
+    source = getattr(source, "flat", source)  # of a storage
+    if source is not None and not isinstance(source, Tensor):
+        raise ArgumentTypeError(f"set_() expects a tensor or a storage, got {type(source).__name__} {shown(source)}.")
     _require_strides("set_", self, *([] if source is None else [source]))
     if source is None:
         _move(self, contiguous((0,)), self.key.allocate(0), None, 0)
