@@ -251,6 +251,22 @@ def test_other_errors_name_the_kernel_and_its_place():
     )
 
 
+def test_an_error_that_the_backend_module_does_not_name_is_told_too():
+    from flambeau_remote_process.messages import failure
+
+    try:
+        raise torch.FatalError("gave up")
+    except torch.FatalError as error:
+        name, text = failure("view", error).args
+    assert name == "DeviceError" and text.startswith("The kernel of 'view' raised FatalError: gave up")
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_and_no_hang():
+    with pytest.raises(RuntimeError, match="no_such_hook"):
+        plugin.LINK.ask("hook", "no_such_hook", ())
+    assert there([1.0, 2.0]).sum().item() == 3
+
+
 @contextmanager
 def interrupted(seconds):
     """What Ctrl-C does, after a time."""

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from flambeau import backend
 from flambeau.backend import DTYPES, FlambeauError, Tensor
 
 __all__ = ["TYPES", "Failure", "Place", "failure", "pack", "unpack"]
@@ -27,7 +28,7 @@ def failure(operator: str, error: BaseException) -> Failure:
     """What to tell of an error that a kernel raised."""
     if isinstance(error, Failure):
         return error
-    if isinstance(error, FlambeauError):
+    if isinstance(error, FlambeauError) and getattr(backend, type(error).__name__, None) is type(error):
         return Failure(type(error).__name__, f"{error}\nThe kernel of {operator!r} found it.")
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.filename}:{last.lineno}"

@@ -125,8 +125,9 @@ class Stream(threading.Thread):
 
     def check(self) -> None:
         """Raise the error that nobody was told of, if there is one."""
-        error, self.error = self.error, None
+        error = self.error
         if error is not None:
+            self.error = None
             raise error
 
 
@@ -188,11 +189,9 @@ class Worker:
         """Reply with a value, or with the first error of the stream that was not told yet."""
         try:
             stream.check()
-            value = ask()
+            self.reply(ticket, ask())
         except BaseException as error:
-            value = failure(operator, error)
-            stream.error = None
-        self.reply(ticket, value)
+            self.reply(ticket, failure(operator, error))
 
     # -- memory ---------------------------------------------------------------
 
@@ -268,7 +267,8 @@ class Worker:
 
     def hook(self, ticket: int, name: str, args: Any) -> None:
         """One of the hosted backend's own, such as ``set_num_threads``."""
-        self.reply(ticket, hosted_backend().hooks[name](*args))
+        here = self.streams[0]
+        here.give(lambda: self.answer(ticket, here, lambda: hosted_backend().hooks[name](*args), name))
 
     # -- streams and events ---------------------------------------------------
 
