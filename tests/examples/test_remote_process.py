@@ -81,8 +81,9 @@ def test_memory_is_given_back():
     del y
     gc.collect()
     assert allocated("allocated") == before
-    with open(f"/proc/{plugin.LINK.process.pid}/statm") as file:
-        assert int(file.read().split()[1]) * 4096 < 300 << 20
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which keeps freed memory for a while
+        with open(f"/proc/{plugin.LINK.process.pid}/statm") as file:
+            assert int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") < 300 << 20
     del x
     gc.collect()
     assert allocated("allocated") == before - 4000
